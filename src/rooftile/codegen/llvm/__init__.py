@@ -1,0 +1,6 @@
+"""The CPU's code generator: tile programs as LLVM text, linked into one native program."""
+
+from rooftile.codegen.llvm.build import Built, Work, build
+from rooftile.codegen.llvm.kernel import KernelText, emit
+
+__all__ = ["Built", "KernelText", "Work", "build", "emit"]

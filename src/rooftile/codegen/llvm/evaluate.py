@@ -1,0 +1,287 @@
+"""Evaluates tile expressions point by point: a point is one vector, or one scalar."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from rooftile.codegen.llvm.arith import binary, compare, select
+from rooftile.codegen.llvm.scalar import apply, cast
+from rooftile.codegen.llvm.state import Place, Point, State
+from rooftile.codegen.llvm.values import Val, constant, lane_mask, llvm_type, splat
+from rooftile.core.affine import Affine
+from rooftile.core.dtype import DType, itemsize
+from rooftile.ir.tile import Cast, Const, Dot, Iota, Load, Map, Reduce, Ref, Rename, Tile, children
+
+Reductions = Callable[[Tile, Sequence[Point]], None]
+
+
+class Evaluator:
+    """Values of expressions at points. `reduce` computes reductions for whole sets of points."""
+
+    def __init__(self, state: State, reduce: Reductions) -> None:
+        self.state = state
+        self.reduce = reduce
+
+    def prepare(self, tile: Tile, points: Sequence[Point]) -> None:
+        """Compute the outermost reductions of `tile` at all points together."""
+        state = self.state
+        if isinstance(tile, (Dot, Reduce)):
+            wanted = {state.key(tile, point): point for point in points}
+            missing = [p for key, p in wanted.items() if state.remembered(key) is None]
+            if missing:
+                self.reduce(tile, missing)
+        elif isinstance(tile, Ref):
+            if tile.name in state.lets:
+                self.prepare(state.lets[tile.name], points)
+        elif not isinstance(tile, Rename):
+            for child in children(tile):
+                self.prepare(child, points)
+
+    def value(self, tile: Tile, point: Point) -> Val:
+        """The value of `tile` at a point: a vector if it varies along the vector axis."""
+        state = self.state
+        key = state.key(tile, point)
+        known = state.remembered(key)
+        if known is None:
+            known = self._compute(tile, point)
+            state.memo[-1][key] = known
+        return known
+
+    def _compute(self, tile: Tile, point: Point) -> Val:
+        state = self.state
+        if isinstance(tile, Const):
+            return constant(tile.value, tile.dtype)
+        if isinstance(tile, Load):
+            return self._load(tile, point)
+        if isinstance(tile, Ref):
+            if tile.name in state.locals:
+                return self._load_local(tile.name, point)
+            return self.value(state.lets[tile.name], point)
+        if isinstance(tile, Map):
+            return apply(state.writer, tile.op, [self.value(arg, point) for arg in tile.args])
+        if isinstance(tile, Cast):
+            return cast(state.writer, self.value(tile.x, point), tile.dtype)
+        if isinstance(tile, Iota):
+            return self._iota(tile.axis, point)
+        if isinstance(tile, Rename):
+            return self._renamed(tile, point)
+        self.reduce(tile, [point])
+        computed = state.remembered(state.key(tile, point))
+        assert computed is not None
+        return computed
+
+    def _renamed(self, tile: Rename, point: Point) -> Val:
+        state = self.state
+        axis = state.vector_axis
+        offsets = dict(point.offsets)
+        offsets[tile.old] = offsets.pop(tile.new, 0)
+        with state.spanning(**{tile.old: state.spans[tile.new]}):
+            state.vector_axis = tile.old if axis == tile.new else axis
+            value = self.value(tile.x, Point(offsets, point.width, point.lanes))
+            state.vector_axis = axis
+        return value
+
+    def _iota(self, axis: str, point: Point) -> Val:
+        writer = self.state.writer
+        first = Val(writer.integer(self.state.position(axis, point)), "i64")
+        if axis != self.state.vector_axis:
+            return first
+        lanes = ", ".join(f"i64 {lane}" for lane in range(point.width))
+        steps = Val(f"<{lanes}>", "i64", point.width)
+        return binary(writer, "add", splat(writer, first, point.width), steps)
+
+    # -- memory
+
+    def pointer(self, base: str, place: Place) -> str:
+        """The address of a place."""
+        return self.state.writer.pointer(base, Affine(*place))
+
+    def _load_local(self, name: str, point: Point) -> Val:
+        local = self.state.locals[name]
+        place = self.state.local_place(local, point)
+        axis = self.state.vector_axis
+        stride = dict(zip(local.dims, local.strides, strict=True)).get(axis or "", 0)
+        return self._read(local.pointer, place, local.dtype, stride, point)
+
+    def _load(self, load: Load, point: Point) -> Val:
+        state = self.state
+        if any(not isinstance(part, Affine) for part in load.index):
+            return self._gather(load, point)
+        undecided: list[int] = []
+        if load.pad is not None:
+            where = self.inside(load, point)
+            if where == "out":
+                return constant(load.pad, state.bufs[load.buf].dtype)
+            undecided = [] if where == "in" else where
+        stride = state.vector_stride(load)
+        assert stride is not None
+        dtype = state.bufs[load.buf].dtype
+        if undecided:
+            return self._guarded(load, point, undecided, stride)
+        return self._read(f"%{load.buf}", state.place(load, point), dtype, stride, point)
+
+    def inside(self, load: Load, point: Point) -> list[int] | str:
+        """ "in" or "out" of the buffer where that is known now, else the dims that are not."""
+        state = self.state
+        buf = state.bufs[load.buf]
+        undecided: list[int] = []
+        for dim, part in enumerate(load.index):
+            extent = buf.shape[dim]
+            if not isinstance(part, Affine) or not isinstance(extent, int):
+                continue
+            terms, const = state._sum(part, point)
+            bounds = state.writer.range(Affine(terms, const))
+            reach = max(point.lanes - 1, 0) * part.coef(state.vector_axis or "")
+            low_halo, high_halo = buf.halo[dim] if buf.halo else (0, 0)
+            if bounds is None:
+                undecided.append(dim)
+                continue
+            low, high = bounds[0] + min(0, reach), bounds[1] + max(0, reach)
+            if high < -low_halo or low >= extent + high_halo:
+                return "out"
+            if low < -low_halo or high >= extent + high_halo:
+                undecided.append(dim)
+        return undecided or "in"
+
+    def _guarded(self, load: Load, point: Point, dims: list[int], stride: int) -> Val:
+        """A padded load whose place is known only at run time."""
+        state, writer = self.state, self.state.writer
+        buf = state.bufs[load.buf]
+        width = point.width if stride else 0
+        mask = Val("true", "bool")
+        for dim in dims:
+            part, extent = load.index[dim], buf.shape[dim]
+            assert isinstance(part, Affine) and isinstance(extent, int)
+            at = Val(writer.integer(Affine(*state._sum(part, point))), "i64")
+            step = part.coef(state.vector_axis or "")
+            if width and step:
+                lanes = ", ".join(f"i64 {step * lane}" for lane in range(width))
+                at = binary(
+                    writer, "add", splat(writer, at, width), Val(f"<{lanes}>", "i64", width)
+                )
+            ok = compare(writer, "icmp ult", at, constant(extent, "i64", at.width))
+            if mask.name == "true":
+                mask = ok
+            else:
+                both = max(mask.width, ok.width)
+                mask = binary(
+                    writer, "and", splat(writer, mask, both), splat(writer, ok, both)
+                )
+        place = state.place(load, point)
+        assert load.pad is not None
+        pad = constant(load.pad, buf.dtype, width)
+        if width and stride == itemsize(buf.dtype):
+            mask = splat(writer, mask, width)
+            pointer = self.pointer(f"%{load.buf}", place)
+            return self._masked_load(pointer, buf.dtype, mask, pad)
+        if not width:
+            offset = writer.integer(Affine(*place))
+            safe = writer.op(f"select {mask}, i64 {offset}, i64 0")
+            pointer = writer.op(f"getelementptr i8, ptr %{load.buf}, i64 {safe}")
+            return select(writer, mask, self._read_at(pointer, buf.dtype, 0, 0), pad)
+        return self._by_lane(load, point, lambda one: self._load(load, one))
+
+    def _gather(self, load: Load, point: Point) -> Val:
+        """A load whose index holds an integer tile: checked, clamped, and the failure noted."""
+        state, writer = self.state, self.state.writer
+        buf = state.bufs[load.buf]
+        stride = state.vector_stride(load)
+        if stride is None:
+            return self._by_lane(load, point, lambda one: self._gather(load, one))
+        assert buf.layout is None, "a gathered buffer keeps its order"
+        total = Affine()
+        base = f"%{load.buf}"
+        for physical in state.parts(buf):
+            size = physical.stride
+            part, extent = load.index[physical.dim], buf.shape[physical.dim]
+            if isinstance(part, Affine):
+                total = total + Affine(*state._sum(part, point)) * size
+                continue
+            assert isinstance(extent, int)
+            index = cast(writer, self.value(part, point), "i64")
+            ok = compare(writer, "icmp ult", index, constant(extent, "i64"))
+            safe = writer.op(f"select {ok}, {index}, i64 0")
+            bad = writer.op(f"xor {ok}, true")
+            noted = writer.op("load i1, ptr %fail")
+            writer.do(f"store i1 {writer.op(f'or i1 {noted}, {bad}')}, ptr %fail")
+            state.checks = True
+            step = writer.op(f"mul nsw i64 {safe}, {size}")
+            base = writer.op(f"getelementptr inbounds i8, ptr {base}, i64 {step}")
+        return self._read(base, (total.terms, total.const), buf.dtype, stride, point)
+
+    def _by_lane(self, load: Load, point: Point, one: Callable[[Point], Val]) -> Val:
+        """A vector put together from scalars, each lane a point of its own."""
+        state, writer = self.state, self.state.writer
+        axis = state.vector_axis
+        assert axis is not None
+        dtype = state.bufs[load.buf].dtype
+        state.vector_axis = None
+        start = point.offsets.get(axis, 0)
+        items = [one(Point({**point.offsets, axis: start + i})) for i in range(point.lanes)]
+        state.vector_axis = axis
+        return self._assemble(items, dtype, point.width)
+
+    def _assemble(self, items: Sequence[Val], dtype: DType, width: int) -> Val:
+        kind = llvm_type(dtype, width)
+        name = "poison" if len(items) == width else "zeroinitializer"
+        for lane, item in enumerate(items):
+            name = self.state.writer.op(f"insertelement {kind} {name}, {item}, i64 {lane}")
+        return Val(name, dtype, width)
+
+    def _read(self, base: str, place: Place, dtype: DType, stride: int, point: Point) -> Val:
+        state = self.state
+        width = point.width if stride else 0
+        key = ("load", base, place, stride, width, point.lanes if width else 0)
+        known = state.remembered(key)
+        if known is None:
+            if width and stride != itemsize(dtype):
+                terms, const = place
+                items = [
+                    self._read_at(self.pointer(base, (terms, const + i * stride)), dtype, 0, 0)
+                    for i in range(point.lanes)
+                ]
+                known = self._assemble(items, dtype, width)
+            else:
+                pointer = self.pointer(base, place)
+                known = self._read_at(pointer, dtype, width, point.lanes)
+            state.memo[-1][key] = known
+        return known
+
+    def _read_at(self, pointer: str, dtype: DType, width: int, lanes: int) -> Val:
+        writer = self.state.writer
+        if width and lanes < width:
+            mask = Val(lane_mask(width, lanes), "bool", width)
+            return self._masked_load(pointer, dtype, mask, constant(0, dtype, width))
+        stored = "u8" if dtype == "bool" else dtype
+        kind = llvm_type(stored, width)
+        raw = Val(writer.op(f"load {kind}, ptr {pointer}, align {itemsize(dtype)}"), stored, width)
+        return cast(writer, raw, "bool") if dtype == "bool" else raw
+
+    def _masked_load(self, pointer: str, dtype: DType, mask: Val, otherwise: Val) -> Val:
+        writer = self.state.writer
+        stored = "u8" if dtype == "bool" else dtype
+        kind = llvm_type(stored, mask.width)
+        passed = otherwise if dtype != "bool" else constant(0, "u8", mask.width)
+        name = f"llvm.masked.load.{_mangled(stored, mask.width)}.p0"
+        align = f"i32 {itemsize(dtype)}"
+        loaded = writer.call(kind, name, f"ptr {pointer}", align, str(mask), f"{kind} {passed.name}")
+        raw = Val(loaded, stored, mask.width)
+        return cast(writer, raw, "bool") if dtype == "bool" else raw
+
+    def write(self, pointer: str, value: Val, lanes: int) -> None:
+        """Store a scalar, or the first `lanes` of a vector, at an address."""
+        writer = self.state.writer
+        if value.dtype == "bool":
+            value = cast(writer, value, "u8")
+        align = itemsize(value.dtype)
+        if value.width and lanes < value.width:
+            name = f"llvm.masked.store.{_mangled(value.dtype, value.width)}.p0"
+            mask = f"<{value.width} x i1> {lane_mask(value.width, lanes)}"
+            writer.call("void", name, str(value), f"ptr {pointer}", f"i32 {align}", mask)
+        else:
+            writer.do(f"store {value}, ptr {pointer}, align {align}")
+
+
+def _mangled(dtype: DType, width: int) -> str:
+    scalar = {"float": "f32", "double": "f64"}.get(llvm_type(dtype), llvm_type(dtype))
+    return f"v{width}{scalar}"

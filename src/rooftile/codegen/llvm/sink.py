@@ -1,0 +1,339 @@
+"""Sinks: where a tile is computed and stored, as a nest of register tiles."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import product
+
+from rooftile.codegen.llvm.reduction import Reducer
+from rooftile.codegen.llvm.state import Place, Point, Span, State
+from rooftile.codegen.llvm.values import splat
+from rooftile.core.affine import Affine
+from rooftile.core.dtype import DType, itemsize
+from rooftile.ir.tile import Const, Dot, Iota, Load, Reduce, Ref, Tile, children
+
+Segment = tuple[int, int, int]
+"""(start, count, size): `count` pieces of `size` elements, from `start`."""
+
+
+@dataclass(frozen=True)
+class Memory:
+    """A store's destination: a buffer at an index."""
+
+    load: Load
+    dims: tuple[str, ...]
+
+    def stride(self, state: State, axis: str) -> int:
+        """Bytes between neighbours along an axis."""
+        before = state.vector_axis
+        state.vector_axis = axis
+        stride = state.vector_stride(self.load)
+        state.vector_axis = before
+        return stride or 0
+
+    def place(self, state: State, point: Point) -> Place:
+        """Byte offset in the buffer."""
+        return state.place(self.load, point)
+
+    @property
+    def base(self) -> str:
+        """The pointer the place is relative to."""
+        return f"%{self.load.buf}"
+
+    def dtype(self, state: State) -> DType:
+        """The element type that is stored."""
+        return state.bufs[self.load.buf].dtype
+
+
+@dataclass(frozen=True)
+class Scratch:
+    """A tile kept in scratch memory."""
+
+    name: str
+    dims: tuple[str, ...]
+    base: str = "%scratch"
+
+    def stride(self, state: State, axis: str) -> int:
+        """Bytes between neighbours along an axis."""
+        local = state.locals[self.name]
+        return dict(zip(local.dims, local.strides, strict=True)).get(axis, 0)
+
+    def place(self, state: State, point: Point) -> Place:
+        """Byte offset in scratch memory."""
+        return state.local_place(state.locals[self.name], point)
+
+    def dtype(self, state: State) -> DType:
+        """The element type that is stored."""
+        return state.locals[self.name].dtype
+
+
+Destination = Memory | Scratch
+
+
+@dataclass(frozen=True)
+class Shape:
+    """The register tile of a sink: vector axis and vectors in flight, rows by axis."""
+
+    vector: str | None
+    vectors: int
+    rows: dict[str, int]
+
+
+class Sink:
+    """Computes an expression over the spans of its destination's dims, and stores it."""
+
+    def __init__(
+        self, state: State, reducer: Reducer, hints: dict[str, int], registers: int
+    ) -> None:
+        self.state = state
+        self.reducer = reducer
+        self.hints = hints
+        self.registers = registers
+
+    def __call__(self, tile: Tile, to: Destination) -> None:
+        """Emit the loops."""
+        state = self.state
+        state.forget()
+        before = state.vector_axis
+        shape = self._shape(tile, to)
+        state.vector_axis = shape.vector
+        self._nest(tile, to, shape)
+        state.vector_axis = before
+        state.forget()
+
+    # -- the register tile
+
+    def lanes(self, dtype: DType) -> int:
+        """Lanes of a full vector."""
+        return self.reducer.vector_bytes // max(itemsize(dtype), 4)
+
+    def vector_axis(self, tile: Tile, dims: Sequence[str], to: Destination | None) -> str | None:
+        """The dim along which most of the expression is contiguous."""
+        state = self.state
+        best: tuple[float, int, str] | None = None
+        for number, axis in enumerate(dims):
+            size = state.spans[axis].size
+            if size < 2:
+                continue
+            before = state.vector_axis
+            state.vector_axis = axis
+            score = self._contiguity(tile)
+            state.vector_axis = before
+            if to is not None:
+                score += 2 if to.stride(state, axis) == itemsize(to.dtype(state)) else -4
+            score -= 2 if size < 4 else 0
+            if best is None or (score, number) >= best[:2]:
+                best = (score, number, axis)
+        return best[2] if best and best[0] > -20 else None
+
+    def _contiguity(self, tile: Tile, weight: float = 1.0) -> float:
+        state = self.state
+        if isinstance(tile, Ref) and tile.name in state.lets:
+            return self._contiguity(state.lets[tile.name], weight)
+        if isinstance(tile, (Load, Ref)):
+            stride = self.reducer._stride(tile)
+            size = itemsize(state.scope.dtype(tile))
+            return 0.0 if stride == 0 else weight if stride == size else -3 * weight
+        if isinstance(tile, (Dot, Reduce)):
+            weight *= 8
+        return sum(self._contiguity(child, weight) for child in children(tile))
+
+    def _shape(self, tile: Tile, to: Destination) -> Shape:
+        state = self.state
+        vector = self.vector_axis(tile, to.dims, to)
+        others = [a for a in to.dims if a != vector and state.spans[a].size > 1]
+        reductions = list(_reductions(tile, state))
+        lanes = self.lanes(to.dtype(state))
+        total = -(-state.spans[vector].size // lanes) if vector else 1
+        if not reductions:
+            return Shape(vector, min(total, 4), {})
+        if vector in self.hints:
+            vectors = max(1, -(-self.hints[vector] // lanes))
+            rows = {a: self.hints[a] for a in others if a in self.hints}
+            return Shape(vector, vectors, rows)
+        shared = any(
+            isinstance(r, Dot) and vector in state.free(r.a) and vector in state.free(r.b)
+            for r in reductions
+        )
+        budget = self.registers * 7 // 8
+        vectors = 1 if shared else min(total, 2)
+        limit = 8 if shared or not vector else budget // (vectors * len(reductions))
+        rows = {}
+        for axis in reversed(others):
+            if limit > 1:
+                rows[axis] = min(limit, state.spans[axis].size)
+                limit //= rows[axis]
+        return Shape(vector, vectors, rows)
+
+    # -- the loops
+
+    def _nest(self, tile: Tile, to: Destination, shape: Shape) -> None:
+        state = self.state
+        lanes = self.lanes(to.dtype(state))
+        rows = [a for a in to.dims if a in shape.rows]
+        outer = [a for a in to.dims if a != shape.vector and a not in shape.rows]
+        peeled = self._padded_axes(tile)
+        steps: list[tuple[str, list[Segment]]] = [
+            (axis, [(0, state.spans[axis].size, 1)]) for axis in outer
+        ]
+        panels: list[tuple[str, list[Segment]]] = []
+        if shape.vector:
+            size, panel = state.spans[shape.vector].size, shape.vectors * lanes
+            cut = [(0, size // panel, panel)] if size >= panel else []
+            if size % panel:
+                cut.append((size // panel * panel, 1, size % panel))
+            panels = [(shape.vector, cut)]
+        blocks = [
+            (axis, _peel(split(state.spans[axis].size, shape.rows[axis]), axis in peeled))
+            for axis in rows
+        ]
+        reduces = next(_reductions(tile, state), None) is not None
+        order = panels + steps + blocks if reduces else steps + blocks + panels
+        self._segments(order, {}, lambda sizes: self._register_tile(tile, to, shape, lanes, sizes))
+
+    def _segments(
+        self,
+        order: list[tuple[str, list[Segment]]],
+        sizes: dict[str, int],
+        body: Callable[[dict[str, int]], None],
+    ) -> None:
+        if not order:
+            body(sizes)
+            return
+        (axis, segments), rest = order[0], order[1:]
+        span = self.state.spans[axis]
+        for start, count, size in segments:
+
+            def inside(
+                counter: Affine, _: list[str], start: int = start, size: int = size
+            ) -> list[str]:
+                at = span.base + start + counter * size
+                with self.state.spanning(**{axis: Span(at, size)}):
+                    self._segments(rest, {**sizes, axis: size}, body)
+                return []
+
+            self.state.loop(0, count, inside)
+
+    def _register_tile(
+        self, tile: Tile, to: Destination, shape: Shape, lanes: int, sizes: dict[str, int]
+    ) -> None:
+        state, evaluator = self.state, self.reducer.evaluator
+        rows = [a for a in shape.rows if a in sizes]
+        offsets = [
+            dict(zip(rows, where, strict=True))
+            for where in product(*(range(sizes[a]) for a in rows))
+        ]
+        points = [Point(offset) for offset in offsets]
+        if shape.vector:
+            pieces = vector_pieces(sizes[shape.vector], lanes)
+            points = [
+                Point({**offset, shape.vector: start}, width, count)
+                for offset in offsets
+                for start, width, count in pieces
+            ]
+        evaluator.prepare(tile, points)
+        values = [evaluator.value(tile, point) for point in points]
+        for point, value in zip(points, values, strict=True):
+            wide = splat(state.writer, value, point.width)
+            pointer = evaluator.pointer(to.base, to.place(state, point))
+            if point.width and to.stride(state, shape.vector or "") != itemsize(to.dtype(state)):
+                self._scatter(to, shape.vector or "", point, wide)
+            else:
+                evaluator.write(pointer, wide, point.lanes)
+
+    def _scatter(self, to: Destination, axis: str, point: Point, value: object) -> None:
+        """Store the lanes of a vector one by one, where the destination is not contiguous."""
+        from rooftile.codegen.llvm.values import Val
+
+        assert isinstance(value, Val)
+        state, evaluator = self.state, self.reducer.evaluator
+        for lane in range(point.lanes):
+            here = point.at({axis: point.offsets.get(axis, 0) + lane})
+            item = Val(state.writer.op(f"extractelement {value}, i64 {lane}"), value.dtype)
+            evaluator.write(evaluator.pointer(to.base, to.place(state, here)), item, 0)
+
+    def _padded_axes(self, tile: Tile) -> set[str]:
+        """Axes whose ends may read outside a padded buffer."""
+        state = self.state
+        extents = {
+            name: axis.extent for name, axis in state.scope.axes.items()
+            if isinstance(axis.extent, int)
+        }
+        found: set[str] = set()
+        for load in _padded_loads(tile, state):
+            for dim, part in enumerate(load.index):
+                extent = state.bufs[load.buf].shape[dim]
+                if not isinstance(part, Affine) or not isinstance(extent, int):
+                    continue
+                if any(name not in extents for name in part.names):
+                    continue
+                low, high = part.range(extents)
+                if low < 0 or high >= extent:
+                    found.update(part.names)
+        return found
+
+
+def split(size: int, most: int) -> list[Segment]:
+    """`size` cut into the fewest pieces of at most `most`, as equal as possible."""
+    pieces = -(-size // most)
+    low, longer = divmod(size, pieces)
+    cut: list[Segment] = []
+    if longer:
+        cut.append((0, longer, low + 1))
+    if pieces > longer:
+        cut.append((longer * (low + 1), pieces - longer, low))
+    return cut
+
+
+def _peel(segments: list[Segment], wanted: bool) -> list[Segment]:
+    """The first and the last piece apart, so that what they read outside is known."""
+    if not wanted:
+        return segments
+    single: list[Segment] = []
+    for number, (start, count, size) in enumerate(segments):
+        first = number == 0 and count > 1
+        last = number == len(segments) - 1 and count - first > 1
+        if first:
+            single.append((start, 1, size))
+        middle = count - first - last
+        if middle:
+            single.append((start + first * size, middle, size))
+        if last:
+            single.append((start + (count - 1) * size, 1, size))
+    return single
+
+
+def vector_pieces(size: int, lanes: int) -> list[tuple[int, int, int]]:
+    """(start, vector width, lanes that count) of the vectors that cover `size` elements."""
+    pieces = [(start, lanes, lanes) for start in range(0, size - lanes + 1, lanes)]
+    rest = size % lanes
+    if rest:
+        width = 4
+        while width < rest:
+            width *= 2
+        pieces.append((size - rest, width, rest))
+    return pieces
+
+
+def _reductions(tile: Tile, state: State) -> Sequence[Tile] | object:
+    """The outermost Dots and Reduces of an expression, through the Lets that are not stored."""
+    return iter(_find_reductions(tile, state))
+
+
+def _find_reductions(tile: Tile, state: State) -> list[Tile]:
+    if isinstance(tile, Ref):
+        return _find_reductions(state.lets[tile.name], state) if tile.name in state.lets else []
+    if isinstance(tile, (Dot, Reduce)):
+        return [tile]
+    return [found for child in children(tile) for found in _find_reductions(child, state)]
+
+
+def _padded_loads(tile: Tile, state: State) -> list[Load]:
+    if isinstance(tile, Ref):
+        return _padded_loads(state.lets[tile.name], state) if tile.name in state.lets else []
+    own = [tile] if isinstance(tile, Load) and tile.pad is not None else []
+    return own + [load for child in children(tile) for load in _padded_loads(child, state)]
+
+
+__all__ = ["Const", "Iota", "Memory", "Scratch", "Sink", "split", "vector_pieces"]

@@ -1,0 +1,346 @@
+"""Where the generated code stands: the tile of each axis, memory of tiles, values in registers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+from rooftile.codegen.llvm.values import Val
+from rooftile.codegen.llvm.writer import Writer
+from rooftile.core.affine import Affine, bind
+from rooftile.core.dtype import DType, itemsize
+from rooftile.ir.tile import (
+    Buf,
+    Cast,
+    Const,
+    Dot,
+    Iota,
+    Kernel,
+    Load,
+    Map,
+    Reduce,
+    Ref,
+    Rename,
+    Scope,
+    Tile,
+)
+
+
+@dataclass(frozen=True)
+class Span:
+    """The part of an axis that is being computed: `base` (affine in loop counters), `size`."""
+
+    base: Affine
+    size: int
+
+
+@dataclass
+class Point:
+    """Offsets within the spans, and how many `lanes` of a vector of `width` count."""
+
+    offsets: Mapping[str, int] = field(default_factory=dict)
+    width: int = 0
+    lanes: int = 0
+
+    def at(self, offsets: Mapping[str, int]) -> Point:
+        """The same lanes with other offsets beside its own."""
+        return Point({**self.offsets, **offsets}, self.width, self.lanes)
+
+
+@dataclass(frozen=True)
+class Local:
+    """A tile kept in the kernel's scratch memory, relative to the spans it was made at."""
+
+    dims: tuple[str, ...]
+    strides: tuple[int, ...]
+    offset: int
+    dtype: DType
+    base: tuple[Affine, ...]
+
+    @property
+    def pointer(self) -> str:
+        """Where it starts in scratch memory."""
+        return "%scratch"
+
+
+Place = tuple[tuple[tuple[str, int], ...], int]
+"""A byte offset: terms in loop counters, and a constant."""
+
+
+class State:
+    """The mutable state of one kernel's generation."""
+
+    def __init__(self, kernel: Kernel) -> None:
+        self.kernel = kernel
+        self.writer = Writer()
+        self.scope = Scope(kernel)
+        self.bufs = {buf.name: buf for buf in kernel.bufs}
+        self.spans: dict[str, Span] = {}
+        self.lets: dict[str, Tile] = {}
+        self.locals: dict[str, Local] = {}
+        self.scratch: dict[str, int] = {}
+        self.scratch_bytes = 0
+        self.vector_axis: str | None = None
+        self.memo: list[dict[object, Val]] = [{}]
+        self.checks = False
+        self._free: dict[int, tuple[Tile, frozenset[str]]] = {}
+        self._strides: dict[str, list[Stride]] = {}
+        self._linear: dict[int, tuple[Load, Affine | None]] = {}
+
+    # -- what an expression depends on
+
+    def free(self, tile: Tile) -> frozenset[str]:
+        """The axes on whose position the value of `tile` depends."""
+        known = self._free.get(id(tile))
+        if known is None or isinstance(tile, Ref):
+            known = (tile, self._find_free(tile))
+            self._free[id(tile)] = known
+        return known[1]
+
+    def _find_free(self, tile: Tile) -> frozenset[str]:
+        if isinstance(tile, Ref):
+            if tile.name in self.locals:
+                return frozenset(self.locals[tile.name].dims)
+            return self.free(self.lets[tile.name])
+        if isinstance(tile, Load):
+            parts = [
+                frozenset(p.names) if isinstance(p, Affine) else self.free(p) for p in tile.index
+            ]
+            return frozenset().union(*parts)
+        if isinstance(tile, Iota):
+            return frozenset((tile.axis,))
+        if isinstance(tile, Map):
+            return frozenset().union(*(self.free(arg) for arg in tile.args))
+        if isinstance(tile, Cast):
+            return self.free(tile.x)
+        if isinstance(tile, Reduce):
+            return self.free(tile.x) - {tile.axis}
+        if isinstance(tile, Dot):
+            acc = self.free(tile.acc) if tile.acc is not None else frozenset()
+            return (self.free(tile.a) | self.free(tile.b)) - set(tile.over) | acc
+        if isinstance(tile, Rename):
+            return frozenset(tile.new if a == tile.old else a for a in self.free(tile.x))
+        assert isinstance(tile, Const)
+        return frozenset()
+
+    # -- positions
+
+    @contextmanager
+    def spanning(self, **spans: Span) -> Iterator[None]:
+        """Let axes stand at other spans for a while."""
+        before = {name: self.spans.get(name) for name in spans}
+        self.spans.update(spans)
+        yield
+        for name, span in before.items():
+            if span is None:
+                del self.spans[name]
+            else:
+                self.spans[name] = span
+
+    def position(self, axis: str, point: Point) -> Affine:
+        """Where the point stands along an axis (its first lane, along the vector axis)."""
+        return self.spans[axis].base + point.offsets.get(axis, 0)
+
+    def key(self, tile: Tile, point: Point) -> tuple[object, ...]:
+        """What tells two values of `tile` apart."""
+        free = self.free(tile)
+        where = tuple(
+            (axis, span.base.terms, span.base.const + point.offsets.get(axis, 0))
+            for axis in sorted(free)
+            for span in (self.spans[axis],)
+        )
+        vector = self.vector_axis in free
+        return (id(tile), where, self.vector_axis, (point.width, point.lanes) if vector else 0)
+
+    def remembered(self, key: object) -> Val | None:
+        """A value computed before, in a scope that dominates this one."""
+        for memo in reversed(self.memo):
+            if key in memo:
+                return memo[key]
+        return None
+
+    def forget(self) -> None:
+        """Drop all remembered values: memory has changed."""
+        for memo in self.memo:
+            memo.clear()
+
+    def loop(
+        self,
+        start: int | str,
+        stop: int | str,
+        body: Callable[[Affine, list[str]], list[str]],
+        carried: Sequence[tuple[str, str]] = (),
+    ) -> list[str]:
+        """Writer.loop, with the values of the body remembered no longer than the body."""
+
+        def scoped(counter: Affine, values: list[str]) -> list[str]:
+            self.memo.append({})
+            after = body(counter, values)
+            self.memo.pop()
+            return after
+
+        return self.writer.loop(start, stop, scoped, carried)
+
+    # -- addresses
+
+    def parts(self, buf: Buf) -> list[Stride]:
+        """The physical dims of a buffer, outermost first."""
+        known = self._strides.get(buf.name)
+        if known is None:
+            known = self._strides[buf.name] = physical(buf)
+        return known
+
+    def linear(self, load: Load) -> Affine | None:
+        """The byte offset of a load as affine in axes; None where its layout has blocks or an
+        index is a tile."""
+        known = self._linear.get(id(load))
+        if known is None:
+            known = (load, self._find_linear(load))
+            self._linear[id(load)] = known
+        return known[1]
+
+    def _find_linear(self, load: Load) -> Affine | None:
+        buf = self.bufs[load.buf]
+        total = Affine()
+        for part in self.parts(buf):
+            index = load.index[part.dim]
+            if part.kind != "all" or part.factors or not isinstance(index, Affine):
+                return None
+            total = total + (index + low_halo(buf, part.dim)) * part.stride
+        return total
+
+    def place(self, load: Load, point: Point) -> Place:
+        """The byte offset of a load's element at a point; its index must be affine."""
+        linear = self.linear(load)
+        if linear is not None:
+            return self._sum(linear, point)
+        buf = self.bufs[load.buf]
+        terms: dict[str, int] = {}
+        const = 0
+        for part in self.parts(buf):
+            index = load.index[part.dim]
+            assert isinstance(index, Affine)
+            here, offset = self._sum(index, point)
+            if part.kind == "all":
+                offset += low_halo(buf, part.dim)
+            else:
+                block = part.block
+                assert all(coef % block == 0 for _, coef in here), f"{buf.name}: unaligned block"
+                offset = offset // block if part.kind == "div" else offset % block
+                here = tuple((n, c // block) for n, c in here) if part.kind == "div" else ()
+            if part.factors:
+                here, offset = self._scaled(Affine(here, offset), part.factors)
+            const += offset * part.stride
+            for name, coef in here:
+                terms[name] = terms.get(name, 0) + coef * part.stride
+        return tuple(sorted((n, c) for n, c in terms.items() if c)), const
+
+    def _scaled(self, value: Affine, factors: tuple[Affine, ...]) -> Place:
+        """A position times the symbolic extents inside it, as one run-time number."""
+        name = self.writer.integer(value)
+        if name == "0":
+            return (), 0
+        for extent in factors:
+            factor = self.writer.integer(extent.substitute({n: f"%{n}" for n in extent.names}))
+            name = self.writer.hoisted(f"mul nsw i64 {name}, {factor}", [name, factor])
+        return ((name, 1),), 0
+
+    def local_place(self, local: Local, point: Point) -> Place:
+        """The byte offset of a local tile's element in scratch memory."""
+        total = Affine((), local.offset)
+        for axis, stride, base in zip(local.dims, local.strides, local.base, strict=True):
+            total = total + (self.position(axis, point) - base) * stride
+        return total.terms, total.const
+
+    def _sum(self, linear: Affine, point: Point) -> Place:
+        terms: dict[str, int] = {}
+        const = linear.const
+        for axis, coef in linear.terms:
+            base = self.spans[axis].base
+            const += coef * (base.const + point.offsets.get(axis, 0))
+            for name, inner in base.terms:
+                terms[name] = terms.get(name, 0) + coef * inner
+        return tuple(sorted((n, c) for n, c in terms.items() if c)), const
+
+    def vector_stride(self, load: Load) -> int | None:
+        """Bytes between neighbours along the vector axis; None where no one number says it."""
+        axis = self.vector_axis or ""
+        linear = self.linear(load)
+        if linear is not None:
+            return linear.coef(axis)
+        buf = self.bufs[load.buf]
+        total = 0
+        for part in self.parts(buf):
+            index = load.index[part.dim]
+            if not isinstance(index, Affine):
+                if axis in self.free(index):
+                    return None
+                continue
+            if part.factors and index.coef(axis):
+                return None
+            if part.kind != "div":
+                total += index.coef(axis) * part.stride
+        return total
+
+    def allocate(self, name: str, nbytes: int) -> int:
+        """Bytes of scratch memory, 64-byte aligned; the same name gets the same place."""
+        if name not in self.scratch:
+            self.scratch[name] = self.scratch_bytes
+            self.scratch_bytes += -(-nbytes // 64) * 64
+        return self.scratch[name]
+
+
+def full_extent(buf: Buf, dim: int) -> int:
+    """Cells along a dim, halo and the rounding of blocks included; a symbolic dim counts 1."""
+    extent = buf.shape[dim]
+    if not isinstance(extent, int):
+        return 1
+    blocks = [b for d, b, part in buf.layout or () if d == dim and part != "all"]
+    if blocks:
+        extent = -(-extent // blocks[0]) * blocks[0]
+    low, high = buf.halo[dim] if buf.halo else (0, 0)
+    return extent + low + high
+
+
+@dataclass(frozen=True)
+class Stride:
+    """A physical dim: which part of which logical dim, `stride` bytes times the symbolic extents
+    in `factors`."""
+
+    dim: int
+    block: int
+    kind: str
+    stride: int
+    factors: tuple[Affine, ...] = ()
+
+
+def low_halo(buf: Buf, dim: int) -> int:
+    """Cells in front of a dim."""
+    return buf.halo[dim][0] if buf.halo else 0
+
+
+def physical(buf: Buf) -> list[Stride]:
+    """The physical dims of a buffer, outermost first."""
+    layout = buf.layout or tuple((d, 1, "all") for d in range(len(buf.shape)))
+    found: list[Stride] = []
+    stride = itemsize(buf.dtype)
+    factors: tuple[Affine, ...] = ()
+    for dim, block, kind in reversed(layout):
+        found.append(Stride(dim, block, kind, stride, factors))
+        symbolic = buf.shape[dim]
+        if isinstance(symbolic, Affine):
+            factors = (*factors, symbolic)
+            continue
+        extent = full_extent(buf, dim)
+        stride *= {"all": extent, "div": extent // block, "mod": block}[kind]
+    return found[::-1]
+
+
+def buffer_bytes(buf: Buf, symbols: Mapping[str, int] | None = None) -> int:
+    """The bytes a buffer takes in its layout."""
+    total = itemsize(buf.dtype)
+    for dim, extent in enumerate(buf.shape):
+        known = full_extent(buf, dim)
+        total *= known if isinstance(extent, int) else bind(extent, symbols)
+    return total

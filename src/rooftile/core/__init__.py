@@ -1,0 +1,1 @@
+"""Value types that every room shares: dtypes, affine dims, costs, errors, the journal."""

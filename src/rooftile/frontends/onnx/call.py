@@ -1,0 +1,199 @@
+"""One ONNX node as its reader sees it: inputs, checked attributes, and canonical ops to emit."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NoReturn
+
+import numpy as np
+
+from rooftile.core.dtype import to_numpy
+from rooftile.core.errors import InvalidModel, UnsupportedOp
+from rooftile.frontends.onnx.tensors import to_array
+from rooftile.ir.graph import Array, Value
+from rooftile.ops.builder import Builder
+
+Result = Value | tuple[Value, ...]
+_FLOAT, _INT, _STRING, _TENSOR, _FLOATS, _INTS = 1, 2, 3, 4, 6, 7
+
+
+class Call:
+    """A node to read. Values are the Builder's; a Python number stands for a scalar constant."""
+
+    def __init__(
+        self,
+        node: Any,
+        name: str,
+        opset: int,
+        inputs: Sequence[Value | None],
+        builder: Builder,
+        folder: Path | None = None,
+    ) -> None:
+        self.node, self.name, self.opset = node, name, opset
+        self.inputs = tuple(inputs)
+        self.builder = builder
+        self.folder = folder
+        self.outputs = sum(1 for output in node.output if output)
+        self._attributes = {item.name: item for item in node.attribute}
+        self._read: set[str] = set()
+
+    # Errors
+
+    @property
+    def where(self) -> str:
+        """The node as messages show it."""
+        return f"node {self.name} ({self.node.op_type})"
+
+    def invalid(self, problem: str) -> NoReturn:
+        """InvalidModel that names the node."""
+        raise InvalidModel(f"{self.where}: {problem}")
+
+    def unsupported(self, form: str) -> NoReturn:
+        """UnsupportedOp that names node, op, domain and opset."""
+        domain = self.node.domain or "ai.onnx"
+        raise UnsupportedOp(f"{self.where} of {domain} opset {self.opset}: {form} is not supported")
+
+    # Inputs
+
+    def input(self, number: int) -> Value:
+        """Input `number`, which must be there."""
+        found = self.optional(number)
+        return self.invalid(f"input {number} is missing") if found is None else found
+
+    def optional(self, number: int) -> Value | None:
+        """Input `number`, or None where it is left out."""
+        return self.inputs[number] if number < len(self.inputs) else None
+
+    def every(self) -> tuple[Value, ...]:
+        """All inputs of a variadic op: at least one, none left out."""
+        if not self.inputs:
+            self.invalid("it needs at least one input")
+        return tuple(self.input(number) for number in range(len(self.inputs)))
+
+    def array(self, number: int, what: str) -> Array:
+        """The content of input `number`, which must be known before the run."""
+        return self.content(self.input(number), what)
+
+    def content(self, value: Value, what: str) -> Array:
+        """The content of a constant; UnsupportedOp where it is computed at run time."""
+        array = self.builder.array(value)
+        if array is None:
+            self.unsupported(f"{what} that is computed at run time instead of a constant")
+        return array
+
+    def input_ints(self, number: int, what: str) -> tuple[int, ...]:
+        """The content of input `number` as integers."""
+        array = self.array(number, what)
+        if array.dtype.kind not in "iu" or array.ndim > 1:
+            self.invalid(f"{what} must be a list of integers")
+        return tuple(int(item) for item in array.ravel())
+
+    # Attributes
+
+    def has(self, name: str) -> bool:
+        """Whether the attribute is given."""
+        return name in self._attributes
+
+    def integer(self, name: str, default: int | None = None) -> int:
+        """An integer attribute."""
+        return int(self._attribute(name, _INT, "i", default))
+
+    def number(self, name: str, default: float | None = None) -> float:
+        """A number attribute."""
+        return float(self._attribute(name, _FLOAT, "f", default))
+
+    def ints(self, name: str, default: Sequence[int] | None = None) -> tuple[int, ...]:
+        """A list of integers."""
+        return tuple(int(item) for item in self._attribute(name, _INTS, "ints", default))
+
+    def floats(self, name: str, default: Sequence[float] | None = None) -> tuple[float, ...]:
+        """A list of numbers."""
+        return tuple(float(item) for item in self._attribute(name, _FLOATS, "floats", default))
+
+    def text(self, name: str, default: str | None = None) -> str:
+        """A string attribute."""
+        found = self._attribute(name, _STRING, "s", default)
+        return found.decode("utf-8", "replace") if isinstance(found, bytes) else str(found)
+
+    def tensor(self, name: str) -> Array:
+        """A tensor attribute."""
+        found = self._attribute(name, _TENSOR, "t", None)
+        return to_array(found, self.folder, f"in attribute {name} of node {self.name}")
+
+    def ignore(self, *names: str) -> None:
+        """Attributes that do not matter to inference."""
+        self._read.update(names)
+
+    def leftover(self) -> list[str]:
+        """Attributes that nobody asked for: the op is not what its reader takes it for."""
+        return sorted(set(self._attributes) - self._read)
+
+    def _attribute(self, name: str, kind: Any, field: str, default: Any) -> Any:
+        self._read.add(name)
+        found = self._attributes.get(name)
+        if found is None:
+            return self.invalid(f"attribute {name} is missing") if default is None else default
+        if found.type != kind:
+            self.invalid(f"attribute {name} has the wrong type; it must be of kind {field!r}")
+        return getattr(found, field)
+
+    # Emitting
+
+    def emit(self, op: str, /, *inputs: Value, **attributes: Any) -> Value:
+        """A canonical op; constant inputs give a constant."""
+        return self.builder.emit(op, *inputs, **attributes)
+
+    def elementwise(self, op: str, *inputs: Value | float) -> Value:
+        """An elementwise op on operands of any rank; numbers take the other operands' type."""
+        like = next(item for item in reversed(inputs) if isinstance(item, Value))
+        values = [
+            item if isinstance(item, Value) else self.constant(item, like.dtype) for item in inputs
+        ]
+        rank = max(value.rank for value in values)
+        return self.emit(op, *(self.ranked(value, rank) for value in values))
+
+    def constant(self, value: Any, dtype: str) -> Value:
+        """A constant of a dtype, from a number, list or array."""
+        return self.builder.constant(np.asarray(value).astype(to_numpy(dtype)))
+
+    def ranked(self, value: Value, rank: int) -> Value:
+        """The value with dims of 1 in front, as ONNX broadcasts."""
+        return self.reshape(value, (1,) * (rank - value.rank) + value.dims)
+
+    def reshape(self, value: Value, shape: Sequence[int]) -> Value:
+        """The value under another shape; itself where nothing changes."""
+        if tuple(shape) == value.shape:
+            return value
+        return self.emit("reshape", value, shape=tuple(shape))
+
+    def transpose(self, value: Value, perm: Sequence[int]) -> Value:
+        """The value with its dims permuted; itself where nothing changes."""
+        if tuple(perm) == tuple(range(value.rank)):
+            return value
+        return self.emit("transpose", value, perm=tuple(perm))
+
+    def cast(self, value: Value, dtype: str) -> Value:
+        """The value in another type; itself where nothing changes."""
+        return value if value.dtype == dtype else self.emit("cast", value, dtype=dtype)
+
+    def broadcast(self, value: Value, shape: Sequence[int]) -> Value:
+        """The value with dims of 1 grown to `shape`, which has the same rank."""
+        if tuple(shape) == value.shape:
+            return value
+        return self.emit("broadcast", value, shape=tuple(shape))
+
+    # Axes
+
+    def axis(self, axis: int, rank: int) -> int:
+        """An axis counted from the front; InvalidModel where it is outside the rank."""
+        if not -rank <= axis < max(rank, 1):
+            self.invalid(f"axis {axis} is outside a tensor of rank {rank}")
+        return axis + rank if axis < 0 else axis
+
+    def axes(self, axes: Sequence[int], rank: int) -> tuple[int, ...]:
+        """Axes counted from the front, sorted; none twice."""
+        found = sorted(self.axis(axis, rank) for axis in axes)
+        if len(set(found)) < len(found):
+            self.invalid(f"axes {list(axes)} name an axis twice")
+        return tuple(found)

@@ -1,0 +1,91 @@
+"""What a model takes and gives, without reading its nodes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from rooftile.frontends.onnx.load import Model, load
+
+_TYPE_NAMES = {
+    1: "float",
+    2: "uint8",
+    3: "int8",
+    4: "uint16",
+    5: "int16",
+    6: "int32",
+    7: "int64",
+    8: "string",
+    9: "bool",
+    10: "float16",
+    11: "double",
+    12: "uint32",
+    13: "uint64",
+    14: "complex64",
+    15: "complex128",
+    16: "bfloat16",
+}
+
+
+@dataclass(frozen=True)
+class Argument:
+    """An input or output. A dim is an int, the name of a symbol, or None where nothing is known.
+
+    `type` is written as onnxruntime writes it: "tensor(float)".
+    """
+
+    name: str
+    shape: tuple[int | str | None, ...]
+    type: str
+
+
+@dataclass(frozen=True)
+class Signature:
+    """Inputs and outputs in the order of the file, and what the file says about itself."""
+
+    inputs: tuple[Argument, ...]
+    outputs: tuple[Argument, ...]
+    graph_name: str = ""
+    graph_description: str = ""
+    description: str = ""
+    domain: str = ""
+    producer_name: str = ""
+    version: int = 0
+    custom_metadata_map: dict[str, str] = field(default_factory=dict)
+
+
+def signature(model: Model) -> Signature:
+    """The signature of a model; initializers that older files list as inputs are left out."""
+    return signature_of(load(model).proto)
+
+
+def signature_of(proto: Any) -> Signature:
+    """The signature of a parsed model."""
+    graph = proto.graph
+    weights = {tensor.name for tensor in graph.initializer}
+    return Signature(
+        tuple(_argument(item) for item in graph.input if item.name not in weights),
+        tuple(_argument(item) for item in graph.output),
+        graph.name,
+        graph.doc_string,
+        proto.doc_string,
+        proto.domain,
+        proto.producer_name,
+        int(proto.model_version),
+        {item.key: item.value for item in proto.metadata_props},
+    )
+
+
+def _argument(info: Any) -> Argument:
+    kind = info.type.WhichOneof("value")
+    if kind != "tensor_type":
+        return Argument(info.name, (), f"{(kind or 'unknown').removesuffix('_type')}(...)")
+    tensor = info.type.tensor_type
+    dims = tuple(_dim(extent) for extent in tensor.shape.dim)
+    return Argument(info.name, dims, f"tensor({_TYPE_NAMES.get(tensor.elem_type, 'unknown')})")
+
+
+def _dim(extent: Any) -> int | str | None:
+    if extent.WhichOneof("value") == "dim_value" and extent.dim_value >= 0:
+        return int(extent.dim_value)
+    return extent.dim_param or None

@@ -1,0 +1,134 @@
+"""TensorProto -> numpy, without trust: sizes are checked, external data stays in its folder."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from rooftile.core.dtype import DTYPES, DType, to_numpy
+from rooftile.core.errors import InvalidModel, UnsupportedType
+from rooftile.ir.graph import Array
+
+ELEMENT_TYPES: dict[int, DType] = {
+    1: "f32",
+    2: "u8",
+    3: "i8",
+    4: "u16",
+    5: "i16",
+    6: "i32",
+    7: "i64",
+    9: "bool",
+    10: "f16",
+    11: "f64",
+    12: "u32",
+    13: "u64",
+    16: "bf16",
+}
+"""TensorProto.DataType -> dtype."""
+_NAMES = {8: "string", 14: "complex64", 15: "complex128", 17: "float8e4m3fn", 21: "uint4"}
+_FIELDS = {
+    "f32": ("float_data", "f32"),
+    "f64": ("double_data", "f64"),
+    "i64": ("int64_data", "i64"),
+    "u64": ("uint64_data", "u64"),
+    "u32": ("uint64_data", "u64"),
+}
+"""The field that holds a dtype's elements, and the dtype that they are held in there."""
+_EXTERNAL = 1
+MAX_DIMS = 32
+
+
+def element_type(code: int, where: str) -> DType:
+    """The dtype of a TensorProto.DataType; UnsupportedType names `where`."""
+    if code not in ELEMENT_TYPES:
+        raise UnsupportedType(
+            f"{where} has element type {_NAMES.get(code, f'number {code}')}; "
+            f"supported are {', '.join(DTYPES)}"
+        )
+    return ELEMENT_TYPES[code]
+
+
+def to_array(tensor: Any, folder: Path | None = None, name: str = "") -> Array:
+    """The array in a TensorProto; `folder` holds the model and its external data."""
+    where = f"tensor {name or tensor.name or '(nameless)'}"
+    dtype = element_type(tensor.data_type, where)
+    shape = tuple(int(extent) for extent in tensor.dims)
+    if len(shape) > MAX_DIMS or any(extent < 0 for extent in shape):
+        raise InvalidModel(f"{where} has shape {list(shape)}; dims are at most 32, none negative")
+    if tensor.HasField("segment"):
+        raise InvalidModel(f"{where} is cut into segments; save the model again without them")
+    count = math.prod(shape)
+    if tensor.data_location == _EXTERNAL:
+        flat = _from_bytes(_external(tensor, folder, where), dtype, count, where)
+    elif tensor.HasField("raw_data"):
+        flat = _from_bytes(tensor.raw_data, dtype, count, where)
+    else:
+        flat = _from_field(tensor, dtype, where)
+    if flat.size != count:
+        raise InvalidModel(
+            f"{where} has shape {list(shape)} but data for {flat.size} elements; "
+            "the file is damaged, export it again"
+        )
+    return flat.reshape(shape)
+
+
+def _from_bytes(raw: bytes, dtype: DType, count: int, where: str) -> Array:
+    kind = to_numpy(dtype)
+    if len(raw) != count * kind.itemsize:
+        raise InvalidModel(
+            f"{where} needs {count * kind.itemsize} bytes of data but has {len(raw)}; "
+            "the file is damaged, export it again"
+        )
+    if dtype == "bool":
+        return np.asarray(np.frombuffer(raw, np.uint8) != 0)
+    return np.asarray(np.frombuffer(raw, kind))
+
+
+def _from_field(tensor: Any, dtype: DType, where: str) -> Array:
+    field, held = _FIELDS.get(dtype, ("int32_data", "i64"))
+    wide: Array = np.array(getattr(tensor, field), to_numpy(held))
+    if dtype in ("f16", "bf16"):  # bit patterns
+        return wide.astype(np.uint16).view(to_numpy(dtype))
+    return wide.astype(to_numpy(dtype))
+
+
+def _external(tensor: Any, folder: Path | None, where: str) -> bytes:
+    facts = {item.key: item.value for item in tensor.external_data}
+    location = facts.get("location", "")
+    if folder is None:
+        raise InvalidModel(
+            f"{where} lies in another file ({location!r}); give the model as a path, not as bytes"
+        )
+    base = folder.resolve()
+    path = _inside(base, location, where)
+    try:
+        offset, size = int(facts.get("offset", 0)), path.stat().st_size
+        length = int(facts.get("length", size - offset))
+    except (OSError, ValueError) as error:
+        raise InvalidModel(f"{where}: external data {location!r} is unreadable: {error}") from error
+    if offset < 0 or length < 0 or offset + length > size:
+        raise InvalidModel(
+            f"{where}: external data {location!r} has {size} bytes, "
+            f"not the {length} at offset {offset} that the model asks for"
+        )
+    with path.open("rb") as stream:
+        stream.seek(offset)
+        return stream.read(length)
+
+
+def _inside(base: Path, location: str, where: str) -> Path:
+    refused = InvalidModel(
+        f"{where}: external data {location!r} must be a file in the model's folder or below it"
+    )
+    if not location or "\0" in location or Path(location).is_absolute():
+        raise refused
+    try:
+        path = (base / location).resolve()
+    except (OSError, RuntimeError) as error:
+        raise refused from error
+    if not path.is_relative_to(base) or not path.is_file():
+        raise refused
+    return path

@@ -1,0 +1,1 @@
+"""The three IRs: graph (what), tile (how), program (when and where)."""

@@ -1,0 +1,34 @@
+"""Program IR: when and where. Buffers with offsets, and steps in order; all that a run needs."""
+
+from rooftile.ir.program.records import (
+    Arg,
+    Attr,
+    Buffer,
+    Copy,
+    HostCall,
+    KernelFacts,
+    Launch,
+    Port,
+    Program,
+    Space,
+    Step,
+)
+from rooftile.ir.program.text import parse, to_text
+from rooftile.ir.program.verify import verify
+
+__all__ = [
+    "Arg",
+    "Attr",
+    "Buffer",
+    "Copy",
+    "HostCall",
+    "KernelFacts",
+    "Launch",
+    "Port",
+    "Program",
+    "Space",
+    "Step",
+    "parse",
+    "to_text",
+    "verify",
+]

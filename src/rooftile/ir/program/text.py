@@ -1,0 +1,217 @@
+"""Program IR as text: `to_text` prints a program, `parse` reads it back to an equal program.
+
+One line a buffer, port or step. A name that is not a plain word is a JSON string; facts and
+attributes are JSON, so any value that JSON holds survives.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, fields
+from typing import Any
+
+from rooftile.core.dtype import DTYPES
+from rooftile.core.errors import InvalidIR
+from rooftile.ir.program.cursor import PLAIN, WRITTEN, Cursor
+from rooftile.ir.program.records import (
+    SPACES,
+    Arg,
+    Buffer,
+    Copy,
+    HostCall,
+    KernelFacts,
+    Launch,
+    Port,
+    Program,
+    Step,
+)
+
+_FACTS = [field.name for field in fields(KernelFacts)]
+
+
+def to_text(program: Program) -> str:
+    """The program as text; ends with a newline."""
+    lines = [f"program {_name(program.name)}"]
+    sizes = (program.arena_bytes, program.lower_bound_bytes, program.no_reuse_bytes)
+    lines.append("  arena {} bound {} no_reuse {}".format(*sizes))
+    for buffer in program.buffers:
+        place = f"{buffer.nbytes} at {buffer.offset} align {buffer.align}"
+        lines.append(f"  buffer {_name(buffer.name)} {buffer.space} {place}")
+    lines += [f"  input {_port(port)}" for port in program.inputs]
+    lines += [f"  output {_port(port)}" for port in program.outputs]
+    for step in program.steps:
+        lines += _step(step)
+    return "\n".join(lines) + "\n"
+
+
+def parse(text: str) -> Program:
+    """The program that a text stands for; InvalidIR names the line. It is not yet verified."""
+    lines = [
+        Cursor(number, line.strip())
+        for number, line in enumerate(text.split("\n"), 1)
+        if line.strip() and not line.lstrip().startswith("#")
+    ]
+    if not lines:
+        raise InvalidIR("line 1: the text is empty; a program starts with `program NAME`")
+    reader = _Reader()
+    lines[0].expect("program")
+    name = lines[0].name()
+    lines[0].end()
+    for line in lines[1:]:
+        reader.read(line)
+        line.end()
+    inputs, outputs = tuple(reader.inputs), tuple(reader.outputs)
+    buffers, steps = tuple(reader.buffers), tuple(reader.steps)
+    return Program(name, inputs, outputs, buffers, steps, *reader.sizes)
+
+
+def _name(name: str) -> str:
+    return name if PLAIN.fullmatch(name) and name != WRITTEN else json.dumps(name)
+
+
+def _arg(arg: Arg) -> str:
+    return _name(arg.buffer) + (f"+{arg.offset}" if arg.offset else "")
+
+
+def _port(port: Port) -> str:
+    shape = ", ".join(map(str, port.shape))
+    return f"{_name(port.name)} = {_name(port.buffer)}[{shape}] {port.dtype}"
+
+
+def _step(step: Step) -> list[str]:
+    if isinstance(step, Copy):
+        return [f"  copy {_arg(step.src)} -> {_arg(step.dst)} {step.nbytes}"]
+    if isinstance(step, HostCall):
+        inputs, outputs = (", ".join(map(_port, ports)) for ports in (step.inputs, step.outputs))
+        lines = [f"  host {_name(step.function)}({inputs}) -> ({outputs})"]
+        lines += [f"    attrs {json.dumps(dict(step.attrs))}"] if step.attrs else []
+        return lines + ([f"    origin {json.dumps(step.origin)}"] if step.origin else [])
+    args = ", ".join(
+        (f"{WRITTEN} " if place in step.writes else "") + _arg(arg)
+        for place, arg in enumerate(step.args)
+    )
+    lines = [f"  launch {_name(step.kernel)}({args})"]
+    if step.facts != KernelFacts():
+        facts = asdict(step.facts) | {"schedule": dict(step.facts.schedule)}
+        lines.append(f"    facts {json.dumps(facts)}")
+    return lines
+
+
+class _Reader:
+    """Collects the parts of a program, line by line."""
+
+    def __init__(self) -> None:
+        self.sizes = (0, 0, 0)
+        self.inputs: list[Port] = []
+        self.outputs: list[Port] = []
+        self.buffers: list[Buffer] = []
+        self.steps: list[Step] = []
+
+    def read(self, line: Cursor) -> None:
+        """One line behind the first."""
+        word = line.word()
+        if word == "arena":
+            arena = line.integer()
+            line.expect("bound")
+            bound = line.integer()
+            line.expect("no_reuse")
+            self.sizes = (arena, bound, line.integer())
+        elif word == "buffer":
+            self.buffers.append(_read_buffer(line))
+        elif word in ("input", "output"):
+            (self.inputs if word == "input" else self.outputs).append(_read_port(line))
+        elif word == "launch":
+            self.steps.append(_read_launch(line))
+        elif word == "host":
+            self.steps.append(_read_host(line))
+        elif word == "copy":
+            src = _read_arg(line)
+            line.expect("->")
+            self.steps.append(Copy(src, _read_arg(line), line.integer()))
+        elif word in ("facts", "attrs", "origin"):
+            self._amend(word, line)
+        else:
+            raise line.error(f"no line starts with {word!r}")
+
+    def _amend(self, word: str, line: Cursor) -> None:
+        """Facts, attributes or origin of the step on the line before."""
+        step = self.steps[-1] if self.steps else None
+        if word == "facts" and isinstance(step, Launch):
+            facts = _read_facts(line)
+            self.steps[-1] = Launch(step.kernel, step.args, facts, step.writes)
+        elif word != "facts" and isinstance(step, HostCall):
+            attrs, origin = step.attrs, step.origin
+            if word == "attrs":
+                attrs = tuple((k, _frozen(v)) for k, v in line.json(dict).items())
+            else:
+                origin = tuple(map(str, line.json(list)))
+            self.steps[-1] = HostCall(step.function, step.inputs, step.outputs, attrs, origin)
+        else:
+            raise line.error(f"{word} belong behind a {'launch' if word == 'facts' else 'host'}")
+
+
+def _read_buffer(line: Cursor) -> Buffer:
+    name = line.name()
+    word = line.word()
+    space = next((space for space in SPACES if space == word), None)
+    if space is None:
+        raise line.error(f"{word!r} is none of the spaces {', '.join(SPACES)}")
+    nbytes = line.integer()
+    line.expect("at")
+    offset = line.integer()
+    line.expect("align")
+    return Buffer(name, nbytes, space, offset, line.integer())
+
+
+def _read_port(line: Cursor) -> Port:
+    name = line.name()
+    line.expect("=")
+    buffer = line.name()
+    line.expect("[")
+    shape = line.several("]", Cursor.integer)
+    dtype = line.word()
+    if dtype not in DTYPES:
+        raise line.error(f"{dtype!r} is no element type")
+    return Port(name, buffer, tuple(shape), dtype)
+
+
+def _read_arg(line: Cursor) -> Arg:
+    return Arg(line.name(), line.integer() if line.accept("+") else 0)
+
+
+def _read_launch(line: Cursor) -> Launch:
+    kernel = line.name()
+    line.expect("(")
+    pairs = line.several(")", lambda at: (at.accept(WRITTEN), _read_arg(at)))
+    writes = tuple(place for place, (written, _) in enumerate(pairs) if written)
+    return Launch(kernel, tuple(arg for _, arg in pairs), writes=writes)
+
+
+def _read_host(line: Cursor) -> HostCall:
+    function = line.name()
+    line.expect("(")
+    inputs = line.several(")", _read_port)
+    line.expect("->")
+    line.expect("(")
+    return HostCall(function, tuple(inputs), tuple(line.several(")", _read_port)))
+
+
+def _read_facts(line: Cursor) -> KernelFacts:
+    found = line.json(dict)
+    if set(found) != set(_FACTS):
+        raise line.error(f"facts are {', '.join(_FACTS)}")
+    facts: dict[str, Any] = {}
+    for name, default in vars(KernelFacts()).items():
+        value = found[name]
+        if name == "schedule":
+            value = list(value.items()) if isinstance(value, dict) else None
+        kind = (int, float) if isinstance(default, float) else type(default)
+        facts[name] = _frozen(value)
+        if not isinstance(facts[name], kind):
+            raise line.error(f"{name} has the wrong type")
+    return KernelFacts(**facts)
+
+
+def _frozen(value: Any) -> Any:
+    """A JSON value with tuples for lists."""
+    return tuple(map(_frozen, value)) if isinstance(value, (list, tuple)) else value

@@ -1,0 +1,31 @@
+"""Regions become tile programs."""
+
+from collections.abc import Callable, Mapping, Sequence
+
+from rooftile.ir.graph import Graph, Region
+from rooftile.ir.tile.cost import cost
+from rooftile.lower.region import Lowered, View, lower
+from rooftile.plan.concat import Part
+
+__all__ = ["Lowered", "View", "lower", "lower_all", "trial"]
+
+
+def _views(graph: Graph, parts: Mapping[str, Part]) -> dict[str, View]:
+    return {
+        name: View(part.buffer, graph.values[part.buffer].dims, part.start)
+        for name, part in parts.items()
+    }
+
+
+def trial(graph: Graph, parts: Mapping[str, Part]) -> Callable[[Region], int]:
+    """A function that lowers a region for the planner and counts the operations of the result."""
+    views = _views(graph, parts)
+    return lambda region: cost(lower(region, graph.constants, views).kernel).total_flops
+
+
+def lower_all(
+    graph: Graph, regions: Sequence[Region], parts: Mapping[str, Part]
+) -> list[Lowered]:
+    """The tile program of each region."""
+    views = _views(graph, parts)
+    return [lower(region, graph.constants, views) for region in regions]

@@ -1,0 +1,106 @@
+"""Offsets for tensors with known lifetimes, in as few bytes as can be found in the time given."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+
+import numpy as np
+
+from rooftile.core.errors import InvalidOption
+from rooftile.memory.constructions import orders, place
+from rooftile.memory.packing import Packing, Tensor, lower_bound, validate
+from rooftile.memory.search import Search
+from rooftile.memory.sections import Ints, Sections
+
+_LARGEST_SEARCH = 2_000_000
+_TARGETS = (0.0, 0.25, 0.5)
+"""Where the search aims: shares of the way from the lower bound to the best packing so far."""
+
+
+def pack(tensors: Sequence[Tensor], capacity: int | None = None, seconds: float = 1.0) -> Packing:
+    """Offsets in bytes for tensors (lower, upper, size), live in the half-open [lower, upper).
+
+    Returns as soon as the peak reaches the lower bound, or fits `capacity` bytes where that is
+    given, and after about `seconds` at the latest, with the best that was found: a peak above
+    `capacity` means that none within was found. The same tensors give the same offsets, unless
+    time runs out. InvalidOption for an empty lifetime, a negative size, capacity or time.
+    """
+    deadline = time.perf_counter() + seconds
+    tensors = [(int(lower), int(upper), int(size)) for lower, upper, size in tensors]
+    validate(tensors)
+    if capacity is not None and capacity < 0:
+        raise InvalidOption(f"a capacity of {capacity} bytes is negative")
+    if not seconds >= 0:
+        raise InvalidOption(f"a time of {seconds} seconds is negative")
+    bound = lower_bound(tensors)
+    enough = bound if capacity is None else max(bound, capacity)
+    offsets = [0] * len(tensors)
+    peak = 0
+    for group in _components(tensors):
+        members = [tensors[index] for index in group]
+        found = _pack_component(members, max(enough, peak), deadline)
+        peak = max(peak, _peak(members, found))
+        for index, offset in zip(group, found.tolist(), strict=True):
+            offsets[index] = offset
+    return Packing(tuple(offsets), peak, bound)
+
+
+def _components(tensors: Sequence[Tensor]) -> list[list[int]]:
+    """Tensors with bytes, cut where nothing is live: what fits one piece never hinders another."""
+    groups: list[list[int]] = []
+    end = 0
+    for index in sorted(range(len(tensors)), key=lambda index: tensors[index]):
+        lower, upper, size = tensors[index]
+        if size == 0:
+            continue
+        if not groups or lower >= end:
+            groups.append([])
+            end = upper
+        groups[-1].append(index)
+        end = max(end, upper)
+    return groups
+
+
+def _pack_component(tensors: Sequence[Tensor], enough: int, deadline: float) -> Ints:
+    best: Ints | None = None
+    least = 0
+    for tightest in (False, True):
+        for order in orders(tensors):
+            if best is not None and (least <= enough or time.perf_counter() >= deadline):
+                return best
+            offsets = place(tensors, order, tightest)
+            peak = _peak(tensors, offsets)
+            if best is None or peak < least:
+                best, least = offsets, peak
+    assert best is not None
+    return best if least <= enough else _improve(tensors, best, enough, deadline)
+
+
+def _improve(tensors: Sequence[Tensor], best: Ints, enough: int, deadline: float) -> Ints:
+    """Search for `enough` bytes, then for capacities between it and the best peak so far."""
+    sections = Sections(tensors)
+    if sections.incidences > _LARGEST_SEARCH:
+        return best
+    sections.index()
+    low = enough // sections.unit
+    start = time.perf_counter()
+    for step, share in enumerate(_TARGETS):
+        while time.perf_counter() < deadline:
+            peak = _peak(tensors, best) // sections.unit
+            target = low + int(share * (peak - 1 - low))
+            until = start + (deadline - start) * (step + 1) / len(_TARGETS)
+            if target < low or time.perf_counter() >= until:
+                break
+            offsets = Search(sections, target, until).run()
+            if offsets is None:
+                break
+            best = offsets * sections.unit
+            if target == low:
+                return best
+    return best
+
+
+def _peak(tensors: Sequence[Tensor], offsets: Ints) -> int:
+    sizes = np.array([size for _, _, size in tensors], np.int64)
+    return int((offsets + sizes).max())

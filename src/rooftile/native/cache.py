@@ -1,0 +1,212 @@
+"""Objects kept on disk by the content that they were made from."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import tempfile
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from importlib import metadata
+from pathlib import Path
+
+import llvmlite
+import llvmlite.binding as llvm
+
+from rooftile.core.errors import InvalidOption
+from rooftile.native.assemble import assemble
+from rooftile.native.target import Target
+
+_MAGIC = b"rooftile-object\n"
+_DIGEST_BYTES = 32
+_SUFFIX = ".o"
+_KEY = re.compile(r"[0-9A-Za-z_-]+")
+
+
+@dataclass(frozen=True)
+class CacheStats:
+    """How many entries a cache holds, their bytes on disk, and its folder."""
+
+    entries: int
+    bytes: int
+    folder: Path
+
+
+class ObjectCache:
+    """A folder of objects by key. Safe for several processes; a folder that cannot be written
+    makes it empty, never an error. Above `limit_bytes` the entries used longest ago go."""
+
+    def __init__(self, folder: str | os.PathLike[str], limit_bytes: int = 1 << 30) -> None:
+        if limit_bytes < 0:
+            raise InvalidOption(f"a cache cannot be limited to {limit_bytes} bytes")
+        self.folder = Path(folder)
+        self.limit_bytes = limit_bytes
+        self._lock = threading.Lock()
+        self._held: int | None = None
+
+    def get(self, key: str) -> bytes | None:
+        """The object kept under `key`, or None; a damaged entry is removed and counts as none."""
+        path = self._path(key)
+        try:
+            raw = path.read_bytes()
+        except OSError:
+            return None
+        data = _unseal(raw)
+        if data is None:
+            _remove(path)
+            return None
+        _touch(path)
+        return data
+
+    def put(self, key: str, data: bytes) -> None:
+        """Keep `data` under `key`, whole or not at all."""
+        path = self._path(key)
+        sealed = _seal(data)
+        if len(sealed) > self.limit_bytes or not write_atomic(path, sealed):
+            return
+        with self._lock:
+            held = self._total() if self._held is None else self._held + len(sealed)
+            self._held = self._evict() if held > self.limit_bytes else held
+
+    def stats(self) -> CacheStats:
+        """What is on disk now."""
+        entries = self._entries()
+        return CacheStats(len(entries), sum(size for _, size, _ in entries), self.folder)
+
+    def clear(self) -> None:
+        """Remove every entry."""
+        for _, _, path in self._entries():
+            _remove(path)
+        with self._lock:
+            self._held = None
+
+    def _path(self, key: str) -> Path:
+        if not _KEY.fullmatch(key):
+            raise InvalidOption(f"cache key {key!r} must be letters, digits, _ and - only")
+        return self.folder / (key + _SUFFIX)
+
+    def _entries(self) -> list[tuple[float, int, Path]]:
+        """Time of last use, bytes and path of each entry, the oldest first."""
+        found = []
+        try:
+            paths = [path for path in self.folder.iterdir() if path.suffix == _SUFFIX]
+        except OSError:
+            return []
+        for path in paths:
+            try:
+                status = path.stat()
+            except OSError:  # another process removed it
+                continue
+            found.append((status.st_mtime, status.st_size, path))
+        return sorted(found)
+
+    def _total(self) -> int:
+        return sum(size for _, size, _ in self._entries())
+
+    def _evict(self) -> int:
+        """Bytes held after the oldest entries went, a tenth below the limit to do it rarely."""
+        entries = self._entries()
+        held = sum(size for _, size, _ in entries)
+        if held <= self.limit_bytes:
+            return held
+        for _, size, path in entries[:-1]:  # the last is the one just written
+            if held <= self.limit_bytes * 9 // 10:
+                break
+            _remove(path)
+            held -= size
+        return held
+
+
+def cache_folder() -> Path:
+    """Where rooftile keeps files: $ROOFTILE_CACHE, else ~/.cache/rooftile."""
+    chosen = os.environ.get("ROOFTILE_CACHE")
+    return Path(chosen) if chosen else Path(os.path.expanduser("~")) / ".cache" / "rooftile"
+
+
+def default_cache() -> ObjectCache:
+    """The cache of objects under `cache_folder()`."""
+    return _cache_at(cache_folder() / "objects")
+
+
+def build(
+    texts: Sequence[str], target: Target, cache: ObjectCache | None = None, level: int = 1
+) -> list[bytes]:
+    """The objects of the distinct texts, in order of first appearance, ready for `Library`.
+
+    `cache` is `default_cache()` where None.
+    """
+    kept = default_cache() if cache is None else cache
+    objects = []
+    for text in dict.fromkeys(texts):
+        key = object_key(text, target, level)
+        data = kept.get(key)
+        if data is None:
+            data = assemble(text, target, level)
+            kept.put(key, data)
+        objects.append(data)
+    return objects
+
+
+def object_key(text: str, target: Target, level: int = 1) -> str:
+    """SHA-256 of everything that decides an object's bytes, as hex."""
+    maker = (llvmlite.__version__, llvm.llvm_version_info, _version())
+    digest = hashlib.sha256(repr((target, level, maker)).encode())
+    digest.update(b"\0" + text.encode())
+    return digest.hexdigest()
+
+
+def write_atomic(path: Path, data: bytes) -> bool:
+    """Write a file whole or not at all; False where the folder cannot be written."""
+    temporary: str | None = None
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle, temporary = tempfile.mkstemp(prefix=".", suffix=".tmp", dir=path.parent)
+        with os.fdopen(handle, "wb") as file:
+            file.write(data)
+        os.replace(temporary, path)
+    except OSError:
+        if temporary is not None:
+            _remove(Path(temporary))
+        return False
+    return True
+
+
+@lru_cache(maxsize=8)
+def _cache_at(folder: Path) -> ObjectCache:
+    return ObjectCache(folder)
+
+
+@lru_cache(maxsize=1)
+def _version() -> str:
+    try:
+        return metadata.version("rooftile")
+    except metadata.PackageNotFoundError:
+        return "unknown"
+
+
+def _seal(data: bytes) -> bytes:
+    return _MAGIC + hashlib.sha256(data).digest() + data
+
+
+def _unseal(raw: bytes) -> bytes | None:
+    start = len(_MAGIC) + _DIGEST_BYTES
+    digest, data = raw[len(_MAGIC) : start], raw[start:]
+    sound = raw.startswith(_MAGIC) and hashlib.sha256(data).digest() == digest
+    return data if sound else None
+
+
+def _remove(path: Path) -> None:
+    try:
+        path.unlink()
+    except OSError:  # gone already, or a folder that cannot be written
+        return
+
+
+def _touch(path: Path) -> None:
+    try:
+        os.utime(path)
+    except OSError:  # a folder that cannot be written
+        return

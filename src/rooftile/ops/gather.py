@@ -1,0 +1,49 @@
+"""gather: elements of one axis picked by integer indices; negative ones count from the end."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from rooftile.core.errors import InvalidInput
+from rooftile.ir.graph import Array, Node, Value
+from rooftile.ir.tile import Cast, Const, Map, Tile
+from rooftile.ops.base import Body, Index, Op, Type, register
+from rooftile.ops.rules import Attrs, arity, axis_of, describe, need, per_element
+
+
+def _infer(attrs: Attrs, inputs: Sequence[Value]) -> tuple[Type, ...]:
+    data, indices = arity("gather", inputs, 2)
+    axis = axis_of("gather", attrs, data.rank)
+    need(
+        indices.dtype in ("i32", "i64"), "gather", f"indices {describe(indices)} must be i32 or i64"
+    )
+    return ((data.shape[:axis] + indices.shape + data.shape[axis + 1 :], data.dtype),)
+
+
+def _reference(attrs: Attrs, arrays: Sequence[Array]) -> tuple[Array, ...]:
+    data, indices = arrays
+    axis = attrs["axis"]
+    extent = data.shape[axis]
+    outside = (indices < -extent) | (indices >= extent)
+    if outside.any():
+        raise InvalidInput(
+            f"gather: index {indices[outside].flat[0]} is outside axis {axis} of {extent} elements"
+        )
+    return (np.take(data, indices, axis),)
+
+
+def _body(node: Node, index: Index, build: Body) -> Tile:
+    data, indices = build.inputs
+    axis = node.attr("axis")
+    chosen = build.arg(1, index[axis : axis + indices.rank])
+    if indices.dtype != "i64":
+        chosen = Cast(chosen, "i64")
+    negative = Map("lt", (chosen, Const(0, "i64")))
+    wrapped = Map("add", (chosen, Const(data.dims[axis], "i64")))
+    chosen = Map("where", (negative, wrapped, chosen))
+    return build.arg(0, (*index[:axis], chosen, *index[axis + indices.rank :]))
+
+
+register(Op("gather", "gather", _infer, _reference, per_element(0), _body))

@@ -1,0 +1,67 @@
+"""Concat without copying: its inputs are computed straight into parts of its buffer."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from rooftile.core.journal import Journal
+from rooftile.ir.graph import Graph, Node, attrs
+
+
+@dataclass(frozen=True)
+class Part:
+    """A value that lives inside `buffer` (a concat's output), from `start` on."""
+
+    buffer: str
+    start: tuple[int, ...]
+
+
+def place_concats(graph: Graph, journal: Journal) -> tuple[Graph, Mapping[str, Part]]:
+    """The graph, with copies where an input cannot be computed in place, and who lives where."""
+    uses = Counter(
+        name for node in graph.nodes if node.op == "concat" for name in node.inputs
+    )
+    nodes: list[Node] = []
+    parts: dict[str, Part] = {}
+    for node in graph.nodes:
+        if node.op != "concat":
+            nodes.append(node)
+            continue
+        axis = node.attr("axis")
+        offset = 0
+        inputs = []
+        for number, name in enumerate(node.inputs):
+            reason = _why_not(graph, name, uses[name])
+            if reason:
+                journal.add("copies", (name, node.name), "copied", reason)
+                nodes.append(_copy(graph, name, f"{node.name}.{number}", node))
+                name = nodes[-1].name
+            value = graph.values.get(name) or nodes[-1].output
+            parts[name] = Part(
+                node.name, tuple(offset if d == axis else 0 for d in range(value.rank))
+            )
+            offset += value.dims[axis]
+            inputs.append(name)
+        nodes.append(replace(node, inputs=tuple(inputs)))
+    return graph.with_nodes(nodes), parts
+
+
+def _why_not(graph: Graph, name: str, uses: int) -> str:
+    """Why a value cannot be computed inside the buffer; empty where it can."""
+    producer = graph.producers.get(name)
+    if producer is None:
+        return "it is an input or a constant: it lies in memory of its own"
+    if producer.op == "concat":
+        return "it is a concat itself"
+    if name in graph.outputs:
+        return "it is an output of the model: it lies in memory of the caller"
+    if uses > 1:
+        return "it is part of more than one concat"
+    return ""
+
+
+def _copy(graph: Graph, name: str, new: str, node: Node) -> Node:
+    value = replace(graph.values[name], name=new)
+    return Node("reshape", (name,), (value,), attrs(shape=value.dims), node.origin)

@@ -1,0 +1,173 @@
+"""A graph divided into groups of nodes, each of which becomes one region.
+
+Views (reshape, transpose, slice, pad, broadcast) belong to no group: whoever reads a view computes
+its indices. A view that something reads as memory is a group of its own, a copy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from rooftile.core.errors import InvalidIR
+from rooftile.ir.graph import Graph, Node, Region, Value
+from rooftile.ops import OPS
+
+VIEWS = frozenset(("reshape", "transpose", "slice", "pad", "broadcast"))
+ANCHORS = frozenset(("dot", "conv"))
+
+
+@dataclass
+class Group:
+    """Nodes that one kernel computes, in the graph's order."""
+
+    number: int
+    nodes: tuple[Node, ...]
+
+    @property
+    def root(self) -> Node:
+        """The last node."""
+        return self.nodes[-1]
+
+    def kinds(self) -> dict[str, list[Node]]:
+        """The nodes by the kind of their op."""
+        found: dict[str, list[Node]] = {}
+        for node in self.nodes:
+            found.setdefault(OPS[node.op].kind, []).append(node)
+        return found
+
+    @property
+    def anchors(self) -> list[Node]:
+        """Its dots and convs."""
+        return [node for node in self.nodes if node.op in ANCHORS]
+
+    @property
+    def name(self) -> str:
+        """It goes by its last node's name."""
+        return self.root.name
+
+
+class Partition:
+    """Groups, and which of them computes each value."""
+
+    def __init__(self, graph: Graph, memory_readers: frozenset[str]) -> None:
+        """`memory_readers`: ops that read their inputs as memory, such as concat and host ops."""
+        self.graph = graph
+        self.order = {node.name: number for number, node in enumerate(graph.nodes)}
+        self.memory_readers = memory_readers
+        self.groups: dict[int, Group] = {}
+        self.owner: dict[str, int] = {}
+        outputs = set(graph.outputs)
+        for node in graph.nodes:
+            if node.op in memory_readers:
+                continue
+            read = any(user.op in memory_readers for user in graph.consumers[node.name])
+            if node.op not in VIEWS or node.name in outputs or read:
+                self.make(node)
+
+    def make(self, node: Node) -> Group:
+        """A group of one node; a view becomes a copy."""
+        group = Group(self.order[node.name], (node,))
+        self.groups[group.number] = group
+        self.owner[node.name] = group.number
+        return group
+
+    def group_of(self, value: str) -> Group | None:
+        """The group that computes a value; None for inputs, constants and views."""
+        number = self.owner.get(value)
+        return None if number is None else self.groups[number]
+
+    def readers(self, value: str) -> tuple[set[int], bool]:
+        """The groups that read a value, through views, and whether it must lie in memory."""
+        graph = self.graph
+        groups: set[int] = set()
+        memory = value in graph.outputs
+        todo, seen = [value], {value}
+        while todo:
+            name = todo.pop()
+            for node in graph.consumers[name]:
+                if node.op in self.memory_readers:
+                    memory = True
+                elif node.name in self.owner:
+                    groups.add(self.owner[node.name])
+                elif node.name not in seen:
+                    seen.add(node.name)
+                    todo.append(node.name)
+        return groups, memory
+
+    def producers(self, group: Group) -> list[int]:
+        """The other groups whose values it reads, in order of the graph."""
+        found: set[int] = set()
+        for name in self._reached(group.nodes)[1]:
+            number = self.owner.get(name)
+            if number is not None and number != group.number:
+                found.add(number)
+        return sorted(found)
+
+    def escapes(self, group: Group, into: Group) -> list[str]:
+        """Values of `group` that something outside `group` and `into` needs."""
+        inside = {group.number, into.number}
+        found = []
+        for node in group.nodes:
+            groups, memory = self.readers(node.name)
+            if memory or not groups <= inside:
+                found.append(node.name)
+        return found
+
+    def joined(self, producer: Group, consumer: Group) -> Group:
+        """The group that both would make; nothing changes yet."""
+        nodes = sorted((*producer.nodes, *consumer.nodes), key=lambda n: self.order[n.name])
+        return Group(consumer.number, tuple(nodes))
+
+    def replace(self, producer: Group, consumer: Group, merged: Group) -> None:
+        """Let `merged` stand for both."""
+        del self.groups[producer.number]
+        self.groups[consumer.number] = merged
+        for node in merged.nodes:
+            self.owner[node.name] = merged.number
+
+    def region(self, group: Group) -> Region:
+        """The region of a group: its nodes and the views it looks through."""
+        nodes, inputs = self._reached(group.nodes)
+        values = self.graph.values
+        outputs = []
+        for node in group.nodes:
+            groups, memory = self.readers(node.name)
+            if memory or groups - {group.number}:
+                outputs += list(node.outputs)
+        if not outputs:
+            outputs = list(group.root.outputs)
+        return Region(group.name, nodes, tuple(values[name] for name in inputs), tuple(outputs))
+
+    def _reached(self, own: Iterable[Node]) -> tuple[tuple[Node, ...], list[str]]:
+        """The nodes with the views in front of them, and what they read from memory."""
+        graph = self.graph
+        nodes = {node.name: node for node in own}
+        made = {value.name for node in nodes.values() for value in node.outputs}
+        inputs: dict[str, None] = {}
+        todo = list(nodes.values())
+        while todo:
+            node = todo.pop()
+            for name in node.inputs:
+                if name in made:
+                    continue
+                producer = graph.producers.get(name)
+                if producer is None or name in self.owner or producer.op in self.memory_readers:
+                    inputs[name] = None
+                    continue
+                if producer.op not in VIEWS:
+                    raise InvalidIR(f"%{name} belongs to no group")
+                nodes[producer.name] = producer
+                made.add(producer.name)
+                todo.append(producer)
+        ordered = sorted(nodes.values(), key=lambda n: self.order[n.name])
+        names = sorted(inputs, key=lambda n: (self.order.get(n, -1), n))
+        return tuple(ordered), names
+
+
+def elements(value: Value) -> int:
+    """How many elements a value has."""
+    count = 1
+    for extent in value.dims:
+        count *= extent
+    return count

@@ -1,0 +1,7 @@
+"""Runs programs: links their objects, holds arena and constants, times steps, saves and loads."""
+
+from rooftile.runtime.container import Saved, load, save
+from rooftile.runtime.executable import Executable
+from rooftile.runtime.host_call import HostFunction
+
+__all__ = ["Executable", "HostFunction", "Saved", "load", "save"]

@@ -1,0 +1,181 @@
+"""A program linked into this process, ready to run."""
+
+from __future__ import annotations
+
+import ctypes
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from rooftile.core.dtype import to_numpy
+from rooftile.core.errors import InvalidInput, InvalidModel
+from rooftile.ir.program import HostCall, Launch, Program, verify
+from rooftile.ir.program.records import segment_symbol
+from rooftile.native import Library, aligned
+from rooftile.runtime.arrays import Array, Taker, address
+from rooftile.runtime.frame import Frame
+from rooftile.runtime.host_call import BoundCall, HostFunction
+from rooftile.runtime.profile import profile
+
+ENTRY = "rooftile_entry"
+"""The symbol of the native entry."""
+
+_ENTRY_TYPE = ctypes.CFUNCTYPE(ctypes.c_int32, *[ctypes.c_void_p] * 4)
+
+
+class Executable:
+    """A program with its code and constants in memory. Safe to run from several threads.
+
+    Each run in progress has an arena of its own; arenas are kept and used again.
+    """
+
+    def __init__(
+        self,
+        program: Program,
+        objects: Sequence[bytes],
+        symbols: Mapping[str, str],
+        constants: Any,
+        host_functions: Mapping[str, HostFunction] | None = None,
+    ) -> None:
+        """Link `objects`, which define the entry (`rooftile_entry`) and the kernels.
+
+        `symbols`: the native symbol of each kernel. `constants`: the block that constant buffers
+        lie in, anything that gives bytes; it is used in place where it is 64-byte aligned.
+        InvalidIR, InvalidModel or NativeError where program, constants and objects do not fit.
+        """
+        self.program = verify(program)
+        self.objects = tuple(objects)
+        self.symbols = dict(symbols)
+        self.constants = _constants(program, constants)
+        self.library = Library(self.objects)
+        self._takers = [Taker(port).take for port in program.inputs]
+        self._outputs = [(port.shape, to_numpy(port.dtype)) for port in program.outputs]
+        self._calls = self._bind(host_functions or {})
+        self._entry = _ENTRY_TYPE(self.library.address(ENTRY))
+        self._frames: list[Frame] = []
+        self._lock = threading.Lock()
+
+    def run(self, inputs: Sequence[Any]) -> list[Array]:
+        """The outputs, new arrays, for inputs in the order of the program's ports.
+
+        An input that is not contiguous or of foreign byte order is copied; InvalidInput for a
+        wrong number, shape or element type, or for values that a kernel refuses.
+        """
+        takers = self._takers
+        if len(inputs) != len(takers):
+            names = ", ".join(repr(port.name) for port in self.program.inputs)
+            raise InvalidInput(
+                f"{self.program.name} takes {len(takers)} inputs ({names}), got {len(inputs)}"
+            )
+        taken = [take(value) for take, value in zip(takers, inputs)]  # noqa: B905 (checked above)
+        outputs = self.new_outputs()
+        frame = self.acquire()
+        try:
+            frame.point(taken, outputs)
+            if self._calls is None:
+                code = self._entry(*frame.entry_args)
+            else:
+                code = _run_segments(frame, self._calls)
+        finally:
+            self.release(frame)
+        if code:
+            raise self.failure(code)
+        return outputs
+
+    def profile(self, inputs: Sequence[Any], repeats: int = 20) -> list[float]:
+        """Best seconds of each step over `repeats` passes, each kernel called alone.
+
+        Passes go over the whole program in order, so each step finds the caches as a run leaves
+        them. What a call without work takes is subtracted.
+        """
+        return profile(self, inputs, repeats)
+
+    def acquire(self) -> Frame:
+        """A frame for one run, to be released afterwards."""
+        with self._lock:
+            if self._frames:
+                return self._frames.pop()
+        return Frame(self.program, self.constants)
+
+    def release(self, frame: Frame) -> None:
+        """Keep a frame for the next run."""
+        frame.inputs = frame.outputs = ()
+        with self._lock:
+            self._frames.append(frame)
+
+    def take(self, inputs: Sequence[Any]) -> list[Array]:
+        """Inputs that fit the ports, as `run` makes them."""
+        return [take(value) for take, value in zip(self._takers, inputs, strict=True)]
+
+    def new_outputs(self) -> list[Array]:
+        """Arrays for the outputs of one run."""
+        return [np.empty(shape, dtype) for shape, dtype in self._outputs]
+
+    def host_call(self, index: int) -> BoundCall:
+        """The function of a step that is a host call."""
+        return self._host[index]
+
+    def failure(self, code: int) -> InvalidInput:
+        """The error that a code of the entry stands for, `(step + 1) << 8 | reason`."""
+        index = (code >> 8) - 1
+        step = self.program.steps[index] if 0 <= index < len(self.program.steps) else None
+        if not isinstance(step, Launch):
+            return InvalidInput(f"{self.program.name} failed with code {code}")
+        nodes = ", ".join(repr(name) for name in step.facts.origin) or f"kernel {step.kernel!r}"
+        return InvalidInput(
+            f"{nodes}: an index is out of range (step {index}, code {code & 255}); check the "
+            f"values of the inputs that it is computed from"
+        )
+
+    def _bind(self, functions: Mapping[str, HostFunction]) -> list[Callable[[Frame], int]] | None:
+        """What to call one after the other, or None where the entry does it all."""
+        program = self.program
+        steps = program.steps
+        self._host = {
+            index: BoundCall(step, functions)
+            for index, step in enumerate(steps)
+            if isinstance(step, HostCall)
+        }
+        if not self._host:
+            return None
+        calls: list[Callable[[Frame], int]] = []
+        for index, (_, stop) in enumerate(program.segments):
+            native = _ENTRY_TYPE(self.library.address(segment_symbol(ENTRY, index)))
+            calls.append(partial(_run_native, native))
+            if stop < len(steps):
+                calls.append(partial(_run_host, self._host[stop]))
+        return calls
+
+
+def _run_segments(frame: Frame, calls: Sequence[Callable[[Frame], int]]) -> int:
+    for call in calls:
+        code = call(frame)
+        if code:
+            return code
+    return 0
+
+
+def _run_native(entry: Callable[..., int], frame: Frame) -> int:
+    return entry(*frame.entry_args)
+
+
+def _run_host(call: BoundCall, frame: Frame) -> int:
+    call(frame.memory)
+    return 0
+
+
+def _constants(program: Program, given: Any) -> Array:
+    """The block of constants as bytes, 64-byte aligned."""
+    block: Array = np.frombuffer(given, np.uint8) if len(given) else np.zeros(0, np.uint8)
+    if block.nbytes < program.constant_bytes:
+        raise InvalidModel(
+            f"{program.name} needs {program.constant_bytes} bytes of constants, got {block.nbytes}"
+        )
+    if block.nbytes and address(block) % 64 == 0:
+        return block
+    copied = aligned(block.nbytes)
+    copied[:] = block
+    return copied

@@ -1,0 +1,82 @@
+"""Times the steps of a program one by one."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable, Sequence
+from functools import lru_cache, partial
+from time import perf_counter
+from typing import TYPE_CHECKING, Any
+
+from rooftile.core.errors import InvalidOption
+from rooftile.ir.program import Copy, HostCall, Step
+from rooftile.native import Library, assemble, host_target
+from rooftile.runtime.frame import Frame
+
+if TYPE_CHECKING:
+    from rooftile.runtime.executable import Executable
+
+_EMPTY = "define i32 @empty() {\n  ret i32 0\n}\n"
+
+
+def profile(executable: Executable, inputs: Sequence[Any], repeats: int) -> list[float]:
+    """Best seconds of each step; see `Executable.profile`."""
+    if repeats < 1:
+        raise InvalidOption(f"repeats must be at least 1, not {repeats}")
+    outputs = executable.run(inputs)  # refuses what does not fit, and warms up
+    taken = executable.take(inputs)
+    frame = executable.acquire()
+    try:
+        frame.point(taken, outputs)
+        steps = executable.program.steps
+        calls = [_call(executable, frame, index, step) for index, step in enumerate(steps)]
+        best = _best(calls, repeats)
+    finally:
+        executable.release(frame)
+    return [
+        max(0.0, seconds - (0.0 if isinstance(step, HostCall) else _overhead(_arity(step))))
+        for step, seconds in zip(steps, best, strict=True)
+    ]
+
+
+def _call(executable: Executable, frame: Frame, index: int, step: Step) -> Callable[[], Any]:
+    if isinstance(step, HostCall):
+        return partial(executable.host_call(index), frame.memory)
+    if isinstance(step, Copy):
+        pointers = [frame.pointer(step.dst), frame.pointer(step.src)]
+        return _native(ctypes.cast(ctypes.memmove, ctypes.c_void_p).value, [*pointers, step.nbytes])
+    target = executable.library.address(executable.symbols[step.kernel])
+    return _native(target, [frame.pointer(arg) for arg in step.args])
+
+
+def _native(target: int | None, args: list[int]) -> Callable[[], Any]:
+    function = ctypes.CFUNCTYPE(ctypes.c_int32, *[ctypes.c_void_p] * len(args))(target or 0)
+    return partial(function, *map(ctypes.c_void_p, args))
+
+
+def _best(calls: Sequence[Callable[[], Any]], repeats: int) -> list[float]:
+    best = [float("inf")] * len(calls)
+    for _ in range(repeats):
+        for index, call in enumerate(calls):
+            began = perf_counter()
+            call()
+            seconds = perf_counter() - began
+            best[index] = min(best[index], seconds)
+    return best
+
+
+def _arity(step: Step) -> int:
+    return len(step.args) if not isinstance(step, (Copy, HostCall)) else 3
+
+
+@lru_cache(maxsize=64)
+def _overhead(arity: int) -> float:
+    """Seconds of a call that does nothing with `arity` pointers."""
+    # The arguments that a C function does not take are ignored.
+    call = _native(_empty().address("empty"), [0] * arity)
+    return _best([call], 200)[0]
+
+
+@lru_cache(maxsize=1)
+def _empty() -> Library:
+    return Library([assemble(_EMPTY, host_target())])

@@ -1,0 +1,283 @@
+"""The CPU's schedule of a kernel: which axes are cut, what is packed and staged, register tiles.
+
+It follows from the kernel's shape and the model of the machine; nothing is measured here.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+from rooftile.core.affine import Affine
+from rooftile.core.dtype import itemsize
+from rooftile.ir.tile import (
+    Axis,
+    Dot,
+    Hints,
+    Kernel,
+    Let,
+    Load,
+    Map,
+    Reduce,
+    Ref,
+    Scope,
+    Tile,
+    children,
+    expressions,
+    stores,
+    subtiles,
+)
+from rooftile.machine.model import Machine
+from rooftile.schedule.rewrites import pack, reduced_axes, stage, to_grid, to_loop
+
+EXPENSIVE = frozenset(("exp", "log", "erf", "tanh"))
+
+
+@dataclass(frozen=True)
+class Scheduled:
+    """A kernel ready for code generation, and the hints that belong to it."""
+
+    kernel: Kernel
+    hints: Hints
+
+
+def schedule(kernel: Kernel, machine: Machine, constants: frozenset[str]) -> Scheduled:
+    """`constants` names the buffers that are known before the run and may be packed."""
+    recipe = _Recipe(kernel, machine, constants)
+    return recipe.run()
+
+
+class _Recipe:
+    def __init__(self, kernel: Kernel, machine: Machine, constants: frozenset[str]) -> None:
+        self.kernel = kernel
+        self.machine = machine
+        self.constants = constants
+        self.hints: dict[str, int] = {}
+        self.lanes = machine.vector_bytes // 4
+        self.scope = Scope(kernel)
+        for stmt in kernel.body:
+            if isinstance(stmt, Let):
+                self.scope.define(stmt.name, stmt.expr)
+        self.extents = {
+            axis.name: axis.extent for axis in kernel.whole if isinstance(axis.extent, int)
+        }
+        self.dots = [
+            part
+            for tile in expressions(kernel.body)
+            for part in subtiles(tile)
+            if isinstance(part, Dot)
+        ]
+
+    def run(self) -> Scheduled:
+        for dot in self.dots:
+            self._pack(dot)
+        points = self._point_axes()
+        for name in points:
+            self.kernel = to_grid(self.kernel, name, "point")
+        staged = self._stage_all()
+        self._cut_rows(staged)
+        hints = Hints(register_tile=tuple(sorted(self.hints.items())))
+        return Scheduled(self.kernel, hints)
+
+    # -- dots
+
+    def _pack(self, dot: Dot) -> None:
+        """Lay constant weights out in panels as wide as the register tile."""
+        load = _plain_load(dot.b)
+        if load is None or load.buf not in self.constants:
+            return
+        buf = self.kernel.buf(load.buf)
+        rows = set(self.scope.dims(dot.a)) - set(dot.over)
+        columns = set(self.scope.dims(dot.b)) - set(dot.over) - rows
+        dim = len(load.index) - 1
+        part = load.index[dim]
+        if not isinstance(part, Affine) or buf.layout is not None:
+            return
+        unit = [name for name in columns if part.coef(name) == 1]
+        if len(unit) != 1 or not set(part.names) <= columns:
+            return
+        name = unit[0]
+        width = self._panel(self.extents[name], self._row_count(rows))
+        self.hints[name] = width
+        if self.extents[name] > 1 and self._aligned(load.buf, dim, name, width):
+            self.kernel = pack(self.kernel, load.buf, dim, width)
+
+    def _aligned(self, buf: str, dim: int, name: str, width: int) -> bool:
+        """Whether each access of the buffer along `dim` starts a panel."""
+        for tile in expressions(self.kernel.body):
+            for part in subtiles(tile):
+                if isinstance(part, Load) and part.buf == buf:
+                    index = part.index[dim]
+                    if not isinstance(index, Affine) or index.const % width:
+                        return False
+                    if any(n != name and c % width for n, c in index.terms):
+                        return False
+        return True
+
+    def _row_count(self, rows: Iterable[str]) -> int:
+        return math.prod(self.extents[name] for name in rows)
+
+    def _panel(self, columns: int, rows: int) -> int:
+        """Columns of a register tile: wide where there are few rows to share a vector with."""
+        vectors = -(-columns // self.lanes)
+        if rows >= 6:
+            most = 2
+        else:
+            most = min(8, (self.machine.registers * 3 // 4) // max(rows, 1))
+        return min(vectors, most) * self.lanes
+
+    def _point_axes(self) -> list[str]:
+        """Batch axes of the dots that no operand is contiguous along: one program each."""
+        found: list[str] = []
+        bound = reduced_axes(self.kernel)
+        for axis in self.kernel.whole:
+            batch = [
+                axis.name in self.scope.dims(dot.a) and axis.name in self.scope.dims(dot.b)
+                for dot in self.dots
+            ]
+            if not batch or not all(batch) or axis.name in bound:
+                continue
+            if not any(self._contiguous(load, axis.name) for load in self._loads()) and (
+                self._stored_everywhere(axis.name)
+            ):
+                found.append(axis.name)
+        return found
+
+    def _stored_everywhere(self, name: str) -> bool:
+        return all(
+            any(part.coef(name) for part in store.index) for store in stores(self.kernel.body)
+        )
+
+    def _loads(self) -> list[Load]:
+        return [
+            part
+            for tile in expressions(self.kernel.body)
+            for part in subtiles(tile)
+            if isinstance(part, Load)
+        ]
+
+    def _contiguous(self, load: Load, name: str) -> bool:
+        last = load.index[-1] if load.index else None
+        return isinstance(last, Affine) and last.coef(name) == 1
+
+    def _stage_all(self) -> int:
+        """Copy operands that lie across the vectors of their dot, transposed; how many."""
+        count = 0
+        for dot in self.dots:
+            load = _plain_load(dot.b)
+            if load is None or load.buf in self.constants or load.pad is not None:
+                continue
+            columns = [
+                name
+                for name in self.scope.dims(dot.b)
+                if name not in dot.over and name not in self.scope.dims(dot.a)
+            ]
+            rows = self._row_count(
+                n for n in self.scope.dims(dot.a) if n not in dot.over
+            )
+            if len(columns) != 1 or rows < 4 or self.extents[columns[0]] < 4:
+                continue
+            if any(self._contiguous(load, name) for name in columns):
+                continue
+            inner = [name for name in dot.over if self._contiguous(load, name)]
+            if len(dot.over) != 1 or not inner:
+                continue
+            self.kernel = stage(self.kernel, load, (*dot.over, columns[0]), self.extents)
+            count += 1
+        return count
+
+    # -- rows
+
+    def _cut_rows(self, staged: int) -> None:
+        """Cut the outermost free axis so that a tile's intermediate values stay in cache."""
+        free = self._free_axes()
+        width = self._kept_bytes()
+        if not free or not (width or self.dots):
+            return
+        axis = free[0]
+        assert isinstance(axis.extent, int)
+        if self._vectorised() == axis.name:
+            return
+        budget = self.machine.cache["l2"] // 4
+        if width:
+            per_row = max(width // axis.extent, 1)
+        else:
+            streamed = self._streamed_bytes(axis.name)
+            if streamed <= self.machine.cache["l2"] // 2:
+                return
+            per_row = max(streamed // axis.extent, 1)
+        rows = max(1, budget // per_row)
+        if self.dots:
+            rows = max(rows, 8)
+        if rows >= axis.extent:
+            if staged:
+                return
+            rows = axis.extent
+        pieces = -(-axis.extent // rows)
+        size = -(-axis.extent // pieces)
+        if size >= axis.extent:
+            return
+        if staged:
+            self.kernel = to_loop(self.kernel, axis.name, size, after=staged)
+        else:
+            self.kernel = to_grid(self.kernel, axis.name, size)
+
+    def _free_axes(self) -> list[Axis]:
+        bound = reduced_axes(self.kernel)
+        store = next(iter(reversed(list(stores(self.kernel.body)))))
+        order = [name for part in store.index for name, _ in sorted(part.terms, key=_by_coef)]
+        return [
+            axis
+            for name in dict.fromkeys(order)
+            for axis in self.kernel.whole
+            if axis.name == name and name not in bound and self._stored_everywhere(name)
+        ]
+
+    def _vectorised(self) -> str | None:
+        """The axis along which the output is contiguous."""
+        store = next(iter(reversed(list(stores(self.kernel.body)))))
+        last = store.index[-1] if store.index else None
+        unit = [name for name, coef in last.terms if coef == 1] if last is not None else []
+        return unit[0] if unit else None
+
+    def _kept_bytes(self) -> int:
+        """Bytes of the intermediate tiles that will be kept in scratch, over whole axes."""
+        total = 0
+        for stmt in self.kernel.body:
+            if not isinstance(stmt, Let):
+                continue
+            heavy = any(
+                isinstance(p, (Dot, Reduce)) or (isinstance(p, Map) and p.op in EXPENSIVE)
+                for p in subtiles(stmt.expr)
+            )
+            if heavy:
+                size = math.prod(self.extents.get(d, 1) for d in self.scope.dims(stmt.expr))
+                total += size * itemsize(self.scope.dtype(stmt.expr))
+        return total
+
+    def _streamed_bytes(self, name: str) -> int:
+        """Bytes of the operands that are read again for each panel of weights."""
+        total = 0
+        for dot in self.dots:
+            for load in _loads_in(dot.a):
+                buf = self.kernel.buf(load.buf)
+                sizes = [extent for extent in buf.shape if isinstance(extent, int)]
+                total += math.prod(sizes) * itemsize(buf.dtype)
+        return total
+
+
+def _by_coef(term: tuple[str, int]) -> int:
+    return -term[1]
+
+
+def _plain_load(tile: Tile) -> Load | None:
+    return tile if isinstance(tile, Load) else None
+
+
+def _loads_in(tile: Tile) -> list[Load]:
+    own = [tile] if isinstance(tile, Load) else []
+    return own + [load for child in children(tile) for load in _loads_in(child)]
+
+
+__all__ = ["Ref", "Scheduled", "replace", "schedule"]

@@ -1,0 +1,134 @@
+"""A compiled model: call it, explain it, save it, load it."""
+
+from __future__ import annotations
+
+import html
+import json
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from rooftile.core.errors import InvalidInput
+from rooftile.core.journal import Decision, Journal
+from rooftile.core.options import CompileOptions
+from rooftile.ir.program import Program
+from rooftile.runtime import Executable
+from rooftile.runtime import load as load_executable
+from rooftile.runtime import save as save_executable
+from rooftile.session.options import SessionOptions, compile_options
+from rooftile.session.summary import summary
+from rooftile.session.values import Array, OrtValue
+
+
+class Compiled:
+    """A model compiled for one set of input shapes. Safe to call from several threads.
+
+    `executable` runs it, `program` is what it runs, `journal` what was decided on the way.
+    `compilation` holds the pipeline's stages; None for a model that was loaded.
+    """
+
+    def __init__(self, executable: Executable, journal: Journal, compilation: Any = None) -> None:
+        self.executable = executable
+        self.journal = journal
+        self.compilation = compilation
+        self.input_names = [port.name for port in executable.program.inputs]
+        self.output_names = [port.name for port in executable.program.outputs]
+
+    @property
+    def program(self) -> Program:
+        """Buffers and steps."""
+        return self.executable.program
+
+    def __call__(self, *arrays: Any, **named: Any) -> list[Array]:
+        """The outputs, in order. Inputs come in order, by keyword, or as one dict by name.
+
+        InvalidInput for a missing, unknown or unfit input.
+        """
+        if len(arrays) == 1 and isinstance(arrays[0], Mapping):
+            named = {**arrays[0], **named}
+        elif arrays:
+            twice = [name for name in self.input_names[: len(arrays)] if name in named]
+            if len(arrays) > len(self.input_names) or twice:
+                raise InvalidInput(
+                    f"{self.program.name} takes {_listed(self.input_names)}; got {len(arrays)} "
+                    f"arrays in order" + (f" and {_listed(twice)} by name too" if twice else "")
+                )
+            named = {**dict(zip(self.input_names, arrays, strict=False)), **named}
+        return self.executable.run(self.arrange(named))
+
+    def arrange(self, feeds: Mapping[str, Any]) -> list[Any]:
+        """Inputs by name in the program's order; InvalidInput for missing and unknown names."""
+        return arrange(self.input_names, feeds, self.program.name)
+
+    def explain(self) -> str:
+        """What the model became, as text: kernels, memory, decisions."""
+        return summary(self.program, self.journal)
+
+    def report(self, path: str | os.PathLike[str]) -> None:
+        """Write the explanation as a page of HTML."""
+        title = html.escape(self.program.name)
+        body = html.escape(self.explain())
+        Path(path).write_text(
+            f"<!doctype html>\n<meta charset=utf-8>\n<title>{title}</title>\n<pre>\n{body}</pre>\n",
+            encoding="utf-8",
+        )
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write one file that `load` runs on CPUs of this kind, without compiler or onnx."""
+        notes = {"journal": [asdict(decision) for decision in self.journal]}
+        save_executable(self.executable, path, json.loads(json.dumps(notes, default=str)))
+
+
+def compile(
+    model: Any,
+    options: SessionOptions | CompileOptions | None = None,
+    shapes: Mapping[str, Sequence[int]] | None = None,
+) -> Compiled:
+    """Compile a model: a path, bytes or an onnx.ModelProto.
+
+    `shapes`: the shape of each input by name, needed where the model leaves dims open.
+    InvalidModel, UnsupportedOp, UnsupportedType or InvalidOption say what stands in the way.
+    """
+    from rooftile.pipeline import compile_model
+
+    journal = Journal()
+    wanted = {name: tuple(map(int, shape)) for name, shape in (shapes or {}).items()}
+    compilation = compile_model(model, wanted, compile_options(options), journal)
+    return Compiled(compilation.executable, journal, compilation)
+
+
+def load(path: str | os.PathLike[str]) -> Compiled:
+    """Load what `Compiled.save` wrote. InvalidModel where the file does not fit this machine.
+
+    The file holds machine code: load only files that you trust as you trust a program.
+    """
+    saved = load_executable(path)
+    decisions = tuple(
+        Decision(**{**entry, "subject": tuple(entry["subject"])})
+        for entry in saved.notes.get("journal", ())
+    )
+    return Compiled(saved.executable, Journal(decisions))
+
+
+def arrange(names: Sequence[str], feeds: Mapping[str, Any], model: str) -> list[Any]:
+    """The values of `feeds` in the order of `names`, OrtValues as arrays.
+
+    InvalidInput for missing and unknown names.
+    """
+    try:
+        values = [feeds[name] for name in names]
+    except KeyError:
+        missing = _listed([name for name in names if name not in feeds])
+        raise InvalidInput(
+            f"{model} needs the inputs {_listed(names)}; missing: {missing}"
+        ) from None
+    if len(feeds) != len(names):
+        unknown = _listed([name for name in feeds if name not in names])
+        raise InvalidInput(f"{model} has no input {unknown}; it takes {_listed(names)}")
+    return [value.numpy() if isinstance(value, OrtValue) else value for value in values]
+
+
+def _listed(names: Sequence[str]) -> str:
+    return ", ".join(map(repr, names)) or "nothing"

@@ -1,0 +1,254 @@
+"""InferenceSession: a model that runs, with the calls that onnxruntime has."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from rooftile.core.errors import InvalidInput
+from rooftile.session.binding import IOBinding
+from rooftile.session.compiled import Compiled, arrange, compile
+from rooftile.session.options import CPU, Providers, SessionOptions, check_providers
+from rooftile.session.options import compile_options as checked
+from rooftile.session.values import Array, OrtValue
+
+KEPT_PROGRAMS = 16
+"""How many sets of input shapes a session keeps compiled; the one used longest ago goes."""
+
+Shapes = tuple[tuple[int, ...], ...]
+
+
+@dataclass(frozen=True)
+class NodeArg:
+    """An input or output of a model. A dim is an int, a symbol's name, or None."""
+
+    name: str
+    shape: list[int | str | None]
+    type: str
+
+
+@dataclass(frozen=True)
+class ModelMetadata:
+    """What a model file says about itself."""
+
+    producer_name: str = ""
+    graph_name: str = ""
+    graph_description: str = ""
+    domain: str = ""
+    description: str = ""
+    version: int = 0
+    custom_metadata_map: dict[str, str] = field(default_factory=dict)
+
+
+class InferenceSession:
+    """A model ready to run. Safe to use from several threads.
+
+    A model whose input shapes are all known compiles in the constructor. One with open dims
+    compiles at the first run of each set of shapes, for which its file must still be there.
+    Kernels run on one thread for now, whatever `intra_op_num_threads` says.
+    """
+
+    def __init__(
+        self,
+        path_or_bytes: Any,
+        sess_options: SessionOptions | None = None,
+        providers: Providers = None,
+        provider_options: Sequence[Mapping[str, Any]] | None = None,
+        **ignored: Any,
+    ) -> None:
+        """`path_or_bytes` may be an onnx.ModelProto. Errors as those of `compile`."""
+        check_providers(providers)
+        self._options = sess_options or SessionOptions()
+        self._compile_options = checked(self._options)
+        from rooftile.frontends.onnx import signature
+
+        self._model = path_or_bytes
+        found = signature(path_or_bytes)
+        self._inputs = [_node_arg(item) for item in found.inputs]
+        self._outputs = [_node_arg(item) for item in found.outputs]
+        self._meta = _metadata(found)
+        self._input_names = [item.name for item in self._inputs]
+        self._output_names = [item.name for item in self._outputs]
+        self._name = found.graph_name or "the model"
+        self._wanted = [self._bound(item.shape) for item in self._inputs]
+        self._programs = _Programs(self._compile)
+        self._fixed: Compiled | None = None
+        known = [tuple(dim for dim in shape if isinstance(dim, int)) for shape in self._wanted]
+        if list(map(len, known)) == list(map(len, self._wanted)):
+            self._fixed = self._compile(tuple(known))
+            self._model = None
+
+    def run(
+        self,
+        output_names: Sequence[str] | None,
+        input_feed: Mapping[str, Any],
+        run_options: Any = None,
+    ) -> list[Array]:
+        """The outputs named, or all of them, as new arrays.
+
+        InvalidInput names the input that is missing, unknown, or of the wrong shape or type.
+        """
+        places = self._places(output_names) if output_names else None
+        values = arrange(self._input_names, input_feed, self._name)
+        compiled = self._fixed or self._programs.get(self._shapes(values))
+        outputs = compiled.executable.run(values)
+        return outputs if places is None else [outputs[place] for place in places]
+
+    def compiled_for(self, shapes: Mapping[str, Sequence[int]] | None = None) -> Compiled:
+        """The compiled model behind the session, for these shapes where it leaves dims open."""
+        if self._fixed is not None:
+            return self._fixed
+        known = arrange(self._input_names, shapes or {}, self._name)
+        return self._programs.get(self._fitting([tuple(map(int, shape)) for shape in known]))
+
+    def get_inputs(self) -> list[NodeArg]:
+        """Inputs with name, shape and type."""
+        return list(self._inputs)
+
+    def get_outputs(self) -> list[NodeArg]:
+        """Outputs with name, shape and type."""
+        return list(self._outputs)
+
+    def get_overridable_initializers(self) -> list[NodeArg]:
+        """None: weights are constants."""
+        return []
+
+    def get_modelmeta(self) -> ModelMetadata:
+        """What the file says about itself."""
+        return self._meta
+
+    def get_session_options(self) -> SessionOptions:
+        """The options given."""
+        return self._options
+
+    def get_providers(self) -> list[str]:
+        """Where it runs."""
+        return [CPU]
+
+    def get_provider_options(self) -> dict[str, dict[str, str]]:
+        """Options by provider: there are none."""
+        return {CPU: {}}
+
+    def set_providers(self, providers: Providers = None, provider_options: Any = None) -> None:
+        """Accepts what the constructor accepts."""
+        check_providers(providers)
+
+    def disable_fallback(self) -> None:
+        """Nothing falls back."""
+
+    def enable_fallback(self) -> None:
+        """Nothing falls back."""
+
+    def end_profiling(self) -> str:
+        """The file of the trace: none is written yet."""
+        return ""
+
+    def io_binding(self) -> IOBinding:
+        """A new binding of inputs and outputs."""
+        return IOBinding(self)
+
+    def run_with_iobinding(self, iobinding: IOBinding, run_options: Any = None) -> None:
+        """Run on what is bound."""
+        iobinding.run(run_options)
+
+    def run_with_ort_values(
+        self,
+        output_names: Sequence[str] | None,
+        input_dict_ort_values: Mapping[str, OrtValue],
+        run_options: Any = None,
+    ) -> list[OrtValue]:
+        """The same as `run`, with OrtValues."""
+        return [OrtValue(out) for out in self.run(output_names, input_dict_ort_values, run_options)]
+
+    def _places(self, names: Sequence[str]) -> list[int]:
+        unknown = [name for name in names if name not in self._output_names]
+        if unknown:
+            listed = ", ".join(map(repr, self._output_names))
+            raise InvalidInput(f"{self._name} has no output {unknown[0]!r}; it gives {listed}")
+        return [self._output_names.index(name) for name in names]
+
+    def _compile(self, shapes: Shapes) -> Compiled:
+        named = dict(zip(self._input_names, shapes, strict=True))
+        compiled = compile(self._model, self._compile_options, named)
+        compiled.compilation = None  # its graph holds the weights a second time
+        return compiled
+
+    def _bound(self, shape: Sequence[int | str | None]) -> list[int | str | None]:
+        """A shape with overridden symbols replaced; files write 0 for a dim that is not known."""
+        known = self._options.free_dimensions
+        bound = [known.get(dim, dim) if isinstance(dim, str) else dim for dim in shape]
+        return [None if dim == 0 else dim for dim in bound]
+
+    def _shapes(self, values: Sequence[Any]) -> Shapes:
+        try:
+            return self._fitting([np.shape(value) for value in values])
+        except ValueError as error:
+            raise InvalidInput(
+                f"the inputs of {self._name} must be arrays; one cannot be read: {error}"
+            ) from error
+
+    def _fitting(self, shapes: Sequence[tuple[int, ...]]) -> Shapes:
+        """The shapes themselves; InvalidInput where one contradicts the model."""
+        for name, shape, wanted in zip(self._input_names, shapes, self._wanted, strict=True):
+            fits = len(shape) == len(wanted) and all(
+                not isinstance(dim, int) or dim == extent
+                for dim, extent in zip(wanted, shape, strict=True)
+            )
+            if not fits:
+                shown = ", ".join("?" if dim is None else str(dim) for dim in wanted)
+                raise InvalidInput(
+                    f"input {name!r} has the shape {list(shape)}, the model takes [{shown}]"
+                )
+        return tuple(shapes)
+
+
+class _Programs:
+    """Compiled models by input shapes. Two threads never compile for the same shapes."""
+
+    def __init__(self, make: Callable[[Shapes], Compiled]) -> None:
+        self._make = make
+        self._kept: OrderedDict[Shapes, Compiled] = OrderedDict()
+        self._lock = threading.Lock()
+        self._compiling = threading.Lock()
+
+    def get(self, shapes: Shapes) -> Compiled:
+        found = self._find(shapes)
+        if found is not None:
+            return found
+        with self._compiling:
+            found = self._find(shapes)
+            if found is None:
+                found = self._make(shapes)
+                with self._lock:
+                    self._kept[shapes] = found
+                    if len(self._kept) > KEPT_PROGRAMS:
+                        self._kept.popitem(last=False)
+            return found
+
+    def _find(self, shapes: Shapes) -> Compiled | None:
+        with self._lock:
+            found = self._kept.get(shapes)
+            if found is not None:
+                self._kept.move_to_end(shapes)
+            return found
+
+
+def _node_arg(item: Any) -> NodeArg:
+    return NodeArg(item.name, list(item.shape), item.type)
+
+
+def _metadata(found: Any) -> ModelMetadata:
+    return ModelMetadata(
+        found.producer_name,
+        found.graph_name,
+        found.graph_description,
+        found.domain,
+        found.description,
+        found.version,
+        dict(found.custom_metadata_map),
+    )

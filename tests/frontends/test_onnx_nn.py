@@ -1,0 +1,200 @@
+"""Readers of layers against onnxruntime: convolution, pooling, products, norms, reductions."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from onnx_models import Const, agrees, floats, ints, one_node, same
+
+from rooftile.core.errors import InvalidModel, UnsupportedOp
+from rooftile.frontends.onnx import read
+from rooftile.ops.evaluate import evaluate
+
+IMAGE = floats(2, 4, 7, 9)
+
+
+@pytest.mark.parametrize(
+    ("x", "w", "attributes"),
+    [
+        (floats(2, 3, 8), (5, 3, 3), {"pads": [1, 0]}),
+        (IMAGE, (6, 4, 3, 2), {"strides": [2, 1], "pads": [1, 0, 2, 1]}),
+        (IMAGE, (6, 2, 3, 3), {"group": 2, "dilations": [2, 2]}),
+        (IMAGE, (8, 1, 3, 3), {"group": 4, "auto_pad": "SAME_UPPER", "strides": [2, 2]}),
+        (IMAGE, (4, 4, 2, 2), {"auto_pad": "SAME_LOWER", "kernel_shape": [2, 2]}),
+        (IMAGE, (4, 4, 2, 2), {"auto_pad": "VALID"}),
+        (floats(1, 2, 4, 5, 6), (3, 2, 2, 3, 1), {"strides": [1, 2, 2]}),
+    ],
+)
+def test_conv(x: np.ndarray, w: tuple[int, ...], attributes: dict) -> None:
+    same("Conv", x, Const(floats(*w, seed=1)), Const(floats(w[0], seed=2)), **attributes)
+    same("Conv", x, floats(*w, seed=1), **attributes)
+
+
+@pytest.mark.parametrize("op", ["MaxPool", "AveragePool"])
+@pytest.mark.parametrize(
+    "attributes",
+    [
+        {"kernel_shape": [2, 2], "strides": [2, 2]},
+        {"kernel_shape": [3, 3], "strides": [2, 2], "ceil_mode": 1},
+        {"kernel_shape": [3, 2], "strides": [2, 2], "pads": [1, 0, 1, 1], "ceil_mode": 1},
+        {"kernel_shape": [3, 3], "strides": [1, 1], "auto_pad": "SAME_UPPER"},
+        {"kernel_shape": [1, 2], "strides": [3, 1]},
+    ],
+)
+def test_pools(op: str, attributes: dict) -> None:
+    same(op, IMAGE, opset=19, **attributes)
+    if op == "AveragePool":
+        same(op, IMAGE, opset=19, count_include_pad=1, **attributes)
+
+
+def test_pools_of_other_ranks() -> None:
+    same("MaxPool", floats(1, 2, 9), kernel_shape=[3], dilations=[2])
+    same("AveragePool", floats(1, 2, 4, 4, 4), kernel_shape=[2, 2, 2])
+    same("AveragePool", floats(1, 2, 9), opset=19, kernel_shape=[3], dilations=[2], pads=[1, 2])
+    same("GlobalAveragePool", IMAGE)
+    same("GlobalMaxPool", IMAGE)
+
+
+def test_indices_of_a_pool_are_refused() -> None:
+    model, _ = one_node("MaxPool", IMAGE, outputs=2, kernel_shape=[2, 2])
+    with pytest.raises(UnsupportedOp, match=r"output 1 \(out1\) is not supported"):
+        read(model)
+
+
+@pytest.mark.parametrize(
+    ("a", "b"),
+    [
+        ((3, 4), (4, 5)),
+        ((2, 3, 4), (4, 5)),
+        ((2, 3, 4), (1, 4, 5)),
+        ((3, 4), (2, 4, 5)),
+        ((2, 1, 3, 4), (3, 4, 5)),
+        ((4,), (4, 5)),
+        ((2, 3, 4), (4,)),
+        ((4,), (4,)),
+        ((4,), (2, 4, 5)),
+    ],
+)
+def test_matmul(a: tuple[int, ...], b: tuple[int, ...]) -> None:
+    same("MatMul", floats(*a), floats(*b, seed=1))
+    same("MatMul", floats(*a), Const(floats(*b, seed=1)))
+
+
+def test_gemm() -> None:
+    a, b, c = floats(3, 4), floats(4, 5, seed=1), floats(5, seed=2)
+    same("Gemm", a, Const(b), Const(c), alpha=0.5, beta=2.0)
+    same("Gemm", a.T.copy(), Const(b.T.copy()), transA=1, transB=1)
+    same("Gemm", a, b, c, beta=0.0)
+
+
+@pytest.mark.parametrize("op", ["Softmax", "LogSoftmax"])
+def test_softmax(op: str) -> None:
+    x = floats(2, 3, 4) * 50
+    for axis in (0, 1, -1):
+        same(op, x, opset=11, axis=axis)
+        same(op, x, opset=13, axis=axis)
+    same(op, x, opset=11)
+    same(op, x, opset=13)
+
+
+def test_batch_normalization() -> None:
+    parts = [floats(4, seed=seed) for seed in range(3)]
+    variance = np.abs(floats(4, seed=3)) + 0.1
+    for opset in (9, 15):
+        same("BatchNormalization", IMAGE, *map(Const, (*parts, variance)), opset=opset)
+    same("BatchNormalization", IMAGE, *parts, variance, epsilon=0.1)
+    same("BatchNormalization", IMAGE[:, :, 0, 0], *map(Const, (*parts, variance)))
+    model, _ = one_node("BatchNormalization", IMAGE, *parts, variance, training_mode=1)
+    with pytest.raises(UnsupportedOp, match="training mode"):
+        read(model)
+
+
+def test_layer_normalization() -> None:
+    x = floats(2, 3, 4)
+    scale, bias = floats(4, seed=1), floats(4, seed=2)
+    model, feeds = one_node("LayerNormalization", x, Const(scale), Const(bias), outputs=3)
+    agrees(model, feeds)
+    same("LayerNormalization", x, Const(floats(3, 4)), axis=1, epsilon=1e-3)
+
+
+def test_other_norms() -> None:
+    scale, bias = Const(floats(4, seed=1)), Const(floats(4, seed=2))
+    same("InstanceNormalization", IMAGE, scale, bias)
+    same("GroupNormalization", IMAGE, scale, bias, num_groups=2, opset=21)
+    pair = Const(floats(2, seed=1)), Const(floats(2, seed=2))
+    model, feeds = one_node("GroupNormalization", IMAGE, *pair, num_groups=2, opset=18)
+    groups = IMAGE.astype(np.float64).reshape(2, 2, -1)
+    normal = (groups - groups.mean(2, keepdims=True)) / np.sqrt(
+        groups.var(2, keepdims=True) + 1e-5
+    )
+    wanted = normal * pair[0].array[None, :, None] + pair[1].array[None, :, None]
+    found = evaluate(read(model), feeds)["out0"]
+    np.testing.assert_allclose(found, wanted.reshape(IMAGE.shape), rtol=1e-6, atol=1e-6)
+
+
+def test_half_precision_statistics_are_held_in_f32() -> None:
+    x = (floats(2, 256) * 300).astype(np.float16)
+    ones = Const(np.ones(256, np.float16))
+    model, feeds = one_node("LayerNormalization", x, ones)
+    graph = read(model)
+    reduced = [graph.values[node.inputs[0]].dtype for node in graph.nodes if node.op == "reduce"]
+    assert reduced == ["f32", "f32"]
+    assert graph.values["out0"].dtype == "f16"
+
+
+REDUCTIONS = [
+    "ReduceSum",
+    "ReduceProd",
+    "ReduceMax",
+    "ReduceMin",
+    "ReduceMean",
+    "ReduceL1",
+    "ReduceL2",
+    "ReduceSumSquare",
+    "ReduceLogSum",
+    "ReduceLogSumExp",
+]
+
+
+@pytest.mark.parametrize("op", REDUCTIONS)
+def test_reductions(op: str) -> None:
+    x = np.abs(floats(2, 3, 4)) + 0.5
+    same(op, x, opset=12, axes=[1, -1])
+    same(op, x, opset=12, axes=[0], keepdims=0)
+    same(op, x, opset=12, keepdims=0)
+    same(op, x, ints(1), opset=18, keepdims=0)
+    same(op, x, opset=18)
+    if op == "ReduceSum":
+        same(op, x, opset=18, noop_with_empty_axes=1)
+
+
+def test_sum_of_integers() -> None:
+    same("ReduceSum", np.arange(6).reshape(2, 3), ints(1), opset=13)
+
+
+BAD = [
+    ("Conv", (IMAGE, floats(5, 3, 3, 3)), {}, "do not fit input"),
+    ("Conv", (IMAGE, floats(5, 4, 3)), {}, "must have one rank"),
+    ("Conv", (IMAGE, floats(5, 4, 3, 3)), {"kernel_shape": [2, 2]}, "is not that of the weights"),
+    ("Conv", (IMAGE, floats(5, 4, 3, 3)), {"pads": [1, 1]}, "pads"),
+    ("Conv", (IMAGE, floats(5, 4, 3, 3)), {"strides": [0, 1]}, "strides .* positive"),
+    ("Conv", (IMAGE, floats(5, 4, 9, 9)), {}, "does not fit dim 0 of 7"),
+    ("Conv", (IMAGE, floats(5, 4, 3, 3)), {"auto_pad": "SAME"}, "auto_pad 'SAME'"),
+    ("MaxPool", (IMAGE[0, 0],), {"kernel_shape": [2]}, "needs a batch"),
+    ("MatMul", (floats(2, 3), floats(2, 3)), {}, "inner dims differ"),
+    ("MatMul", (floats(2, 2, 3), floats(3, 3, 3)), {}, "do not broadcast"),
+    ("MatMul", (np.float32(1), floats(2, 3)), {}, "a scalar"),
+    ("Gemm", (floats(2, 3), floats(2, 3)), {}, "inner dims differ"),
+    ("Gemm", (floats(2, 3, 4), floats(2, 3)), {}, "must be matrices"),
+    ("GroupNormalization", (IMAGE, floats(3), floats(3)), {"num_groups": 3, "opset": 18}, "divide"),
+    ("InstanceNormalization", (IMAGE, floats(1, 4), floats(4)), {}, "a vector over the channels"),
+    ("ReduceMax", (IMAGE,), {"axes": [7]}, "axis 7 is outside a tensor of rank 4"),
+]
+
+
+@pytest.mark.parametrize(("op", "inputs", "attributes", "message"), BAD)
+def test_malformed_nodes_are_named(op: str, inputs: tuple, attributes: dict, message: str) -> None:
+    model, _ = one_node(op, *inputs, **attributes)
+    with pytest.raises(InvalidModel, match=message) as found:
+        read(model)
+    assert str(found.value).startswith(f"node it ({op})")

@@ -1,0 +1,86 @@
+"""OrtValue and IOBinding."""
+
+from __future__ import annotations
+
+import fake
+import numpy as np
+import pytest
+
+import rooftile as rt
+
+pytestmark = pytest.mark.usefixtures("pipeline")
+X = np.arange(3, dtype=np.float32)
+
+
+def test_ort_value() -> None:
+    value = rt.OrtValue.ortvalue_from_numpy(X.copy())
+    assert (value.shape(), value.data_type(), value.device_name()) == ([3], "tensor(float)", "cpu")
+    assert value.is_tensor() and value.has_value()
+    assert value.data_ptr() == value.numpy().ctypes.data
+    value.update_inplace(X + 5)
+    np.testing.assert_array_equal(np.asarray(value), X + 5)
+    assert np.asarray(value, np.float64).dtype == np.float64
+    assert not np.shares_memory(np.array(value), value.numpy())
+    with pytest.raises(rt.InvalidInput, match=r"the OrtValue is float32\[3\], not int64\[2\]"):
+        value.update_inplace(np.array([1, 2]))
+    empty = rt.OrtValue.ortvalue_from_shape_and_type([2, 0], np.int64)
+    assert (empty.shape(), empty.data_type()) == ([2, 0], "tensor(int64)")
+    with pytest.raises(rt.InvalidOption, match="device 'cuda' is reserved"):
+        rt.OrtValue.ortvalue_from_numpy(X, "cuda")
+
+
+def test_run_with_ort_values() -> None:
+    session = rt.InferenceSession(fake.model([3]))
+    out = session.run_with_ort_values(["y"], {"x": rt.OrtValue.ortvalue_from_numpy(X)})
+    np.testing.assert_array_equal(out[0].numpy(), X + 1)
+
+
+def test_binding_of_arrays_and_values() -> None:
+    session = rt.InferenceSession(fake.model(["N"]))
+    binding = session.io_binding()
+    assert isinstance(binding, rt.IOBinding)
+    binding.bind_cpu_input("x", X)
+    binding.bind_output("same")
+    held = rt.OrtValue.ortvalue_from_shape_and_type([3])
+    binding.bind_ortvalue_output("y", held)
+    binding.synchronize_inputs()
+    session.run_with_iobinding(binding)
+    binding.synchronize_outputs()
+    np.testing.assert_array_equal(held.numpy(), X + 1)
+    same, y = binding.get_outputs()
+    assert y.numpy() is held.numpy()
+    np.testing.assert_array_equal(same.numpy(), X + 1)
+    binding.bind_ortvalue_input("x", rt.OrtValue.ortvalue_from_numpy(X * 2))
+    session.run_with_iobinding(binding)
+    np.testing.assert_array_equal(binding.copy_outputs_to_cpu()[0], X * 2 + 1)
+
+
+def test_binding_of_addresses() -> None:
+    session = rt.InferenceSession(fake.model([3]))
+    target = np.zeros(3, np.float32)
+    binding = session.io_binding()
+    binding.bind_input("x", "cpu", 0, np.float32, [3], X.ctypes.data)
+    binding.bind_output("y", "cpu", 0, np.float32, [3], target.ctypes.data)
+    session.run_with_iobinding(binding)
+    np.testing.assert_array_equal(target, X + 1)
+
+
+def test_refused_bindings() -> None:
+    session = rt.InferenceSession(fake.model([3]))
+    binding = session.io_binding()
+    with pytest.raises(rt.InvalidInput, match="no output is bound"):
+        session.run_with_iobinding(binding)
+    with pytest.raises(rt.InvalidInput, match="output 'y' is bound to memory without a shape"):
+        binding.bind_output("y", buffer_ptr=1)
+    with pytest.raises(rt.InvalidOption, match="device 'cuda' is reserved"):
+        binding.bind_output("y", "cuda")
+    binding.bind_cpu_input("x", X)
+    binding.bind_ortvalue_output("y", rt.OrtValue.ortvalue_from_shape_and_type([2]))
+    with pytest.raises(rt.InvalidInput, match=r"the memory bound to output 'y' is float32\[2\]"):
+        session.run_with_iobinding(binding)
+    binding.clear_binding_inputs()
+    binding.clear_binding_outputs()
+    assert binding.get_outputs() == []
+    binding.bind_output("y")
+    with pytest.raises(rt.InvalidInput, match="missing: 'x'"):
+        session.run_with_iobinding(binding)
