@@ -67,7 +67,8 @@ def fetch(name: str) -> Path:
 def _download(row: Row, folder: Path) -> list[str]:
     package, version = row["package"], row["version"]
     if row["registry"] == "npm":
-        return ["npm", "pack", f"{package}@{version}", "--silent", "--pack-destination", str(folder)]
+        command = ["npm", "pack", f"{package}@{version}", "--silent", "--pack-destination"]
+        return [*command, str(folder)]
     pin = folder / "pin.txt"
     pin.write_text(f"{package}=={version} --hash=sha256:{row['distribution_sha256']}\n")
     python, abi, platforms = row["distribution"].removesuffix(".whl").split("-")[-3:]
@@ -130,7 +131,7 @@ def _photo(rng: np.random.Generator, height: int, width: int) -> Array:
 def _pictures(paint: Callable[..., Array]) -> Callable[..., Array]:
     """Pictures with channels second or last, as the shape tells, stretched to low..high."""
 
-    def generate(rng: np.random.Generator, shape: tuple[int, ...], low: float, high: float) -> Array:
+    def generate(rng: Any, shape: tuple[int, ...], low: float, high: float) -> Array:
         second = shape[1] == 3
         height, width = shape[2:] if second else shape[1:3]
         made = np.stack([paint(rng, height, width).clip(0, 1) for _ in range(shape[0])])

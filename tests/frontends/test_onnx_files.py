@@ -29,9 +29,7 @@ def add_model(**more: Any) -> Any:
 
 
 def symbolic(*shapes: tuple[Any, ...]) -> Any:
-    infos = [
-        helper.make_tensor_value_info(f"x{n}", 1, shape) for n, shape in enumerate(shapes)
-    ]
+    infos = [helper.make_tensor_value_info(f"x{n}", 1, shape) for n, shape in enumerate(shapes)]
     nodes = [helper.make_node("Max", [info.name for info in infos], ["y"])]
     output = helper.make_tensor_value_info("y", 1, None)
     graph = helper.make_graph(nodes, "g", infos, [output])
@@ -67,17 +65,17 @@ def test_opsets_are_needed() -> None:
     with pytest.raises(InvalidModel, match="imports no opset"):
         read(model)
     model.opset_import.append(helper.make_opsetid("other", 1))
-    with pytest.raises(InvalidModel, match="node sum .* does not import; add it to opset_import"):
+    with pytest.raises(InvalidModel, match=r"node sum .* does not import; add it to opset_import"):
         read(model)
 
 
 def test_unknown_op_names_node_domain_and_opset() -> None:
     node = helper.make_node("Add2", ["x"], ["y"], name="odd", domain="my.own")
     model = model_of([node], {"x": X}, ["y"], domains=["my.own"])
-    with pytest.raises(UnsupportedOp, match="node odd: op Add2 of my.own opset 1 is not supported"):
+    with pytest.raises(UnsupportedOp, match=r"node odd: op Add2 of my\.own opset 1 is not"):
         read(model)
     node = helper.make_node("NonMaxSuppression", ["x", "x"], ["y"])
-    with pytest.raises(UnsupportedOp, match="NonMaxSuppression_0: .* of ai.onnx opset 17"):
+    with pytest.raises(UnsupportedOp, match=r"NonMaxSuppression_0: .* of ai.onnx opset 17"):
         read(model_of([node], {"x": X}, ["y"]))
 
 
@@ -96,7 +94,7 @@ def test_missing_inputs_and_outputs() -> None:
     with pytest.raises(InvalidModel, match=r"node sum \(Add\): input 1 is missing"):
         read(model_of([node], {"x": X}, ["y"]))
     node = helper.make_node("Add", ["x", "z"], ["y"], name="sum")
-    with pytest.raises(InvalidModel, match="node sum .* reads 'z', which is neither"):
+    with pytest.raises(InvalidModel, match=r"node sum .* reads 'z', which is neither"):
         read(model_of([node], {"x": X}, ["y"]))
     with pytest.raises(InvalidModel, match="output 'z' is not computed"):
         read(model_of([helper.make_node("Relu", ["x"], ["y"])], {"x": X}, ["z"]))
@@ -188,9 +186,7 @@ def test_signature_of_other_types() -> None:
         node = helper.make_node("Identity", ["x"], ["y"])
         out = helper.make_tensor_value_info("y", code, [1])
         graph = helper.make_graph([node], "g", [info], [out])
-        model = helper.make_model(
-            graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8
-        )
+        model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
         session = onnxruntime.InferenceSession(model.SerializeToString())
         assert signature(model).inputs[0].type == session.get_inputs()[0].type
     info = helper.make_tensor_sequence_value_info("x", 1, None)
@@ -309,9 +305,7 @@ SEED = model_of(
 
 @settings(max_examples=150, deadline=None)
 @given(
-    st.lists(
-        st.tuples(st.integers(0, len(SEED) - 1), st.integers(0, 255)), min_size=1, max_size=4
-    ),
+    st.lists(st.tuples(st.integers(0, len(SEED) - 1), st.integers(0, 255)), min_size=1, max_size=4),
     st.integers(0, len(SEED)),
 )
 def test_damaged_files_raise_only_our_errors(changes: list[tuple[int, int]], cut: int) -> None:

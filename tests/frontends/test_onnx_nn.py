@@ -124,9 +124,7 @@ def test_other_norms() -> None:
     pair = Const(floats(2, seed=1)), Const(floats(2, seed=2))
     model, feeds = one_node("GroupNormalization", IMAGE, *pair, num_groups=2, opset=18)
     groups = IMAGE.astype(np.float64).reshape(2, 2, -1)
-    normal = (groups - groups.mean(2, keepdims=True)) / np.sqrt(
-        groups.var(2, keepdims=True) + 1e-5
-    )
+    normal = (groups - groups.mean(2, keepdims=True)) / np.sqrt(groups.var(2, keepdims=True) + 1e-5)
     wanted = normal * pair[0].array[None, :, None] + pair[1].array[None, :, None]
     found = evaluate(read(model), feeds)["out0"]
     np.testing.assert_allclose(found, wanted.reshape(IMAGE.shape), rtol=1e-6, atol=1e-6)
@@ -135,7 +133,7 @@ def test_other_norms() -> None:
 def test_half_precision_statistics_are_held_in_f32() -> None:
     x = (floats(2, 256) * 300).astype(np.float16)
     ones = Const(np.ones(256, np.float16))
-    model, feeds = one_node("LayerNormalization", x, ones)
+    model, _ = one_node("LayerNormalization", x, ones)
     graph = read(model)
     reduced = [graph.values[node.inputs[0]].dtype for node in graph.nodes if node.op == "reduce"]
     assert reduced == ["f32", "f32"]

@@ -58,9 +58,9 @@ def test_any_packing_is_sound_and_above_the_bound(tensors: list[Tensor]) -> None
 
 
 @settings(max_examples=40, deadline=None)
-@given(tensor_lists.map(lambda tensors: tensors[:6]))
+@given(tensor_lists.map(lambda tensors: [t for t in tensors if t[2]][:6]).filter(bool))
 def test_few_tensors_are_packed_as_well_as_can_be(tensors: list[Tensor]) -> None:
-    assert pack(tensors, seconds=2.0).peak == brute_force([t for t in tensors if t[2]])
+    assert pack(tensors, seconds=5.0).peak == brute_force(tensors)
 
 
 @settings(max_examples=60, deadline=None)
@@ -125,13 +125,11 @@ def test_a_search_that_cannot_succeed_ends() -> None:
     tensors = [(0, 2, 1), (0, 1, 1), (1, 3, 1), (2, 4, 1), (3, 4, 2), (2, 3, 1), (0, 4, 1)]
     sections = Sections(tensors)
     sections.index()
-    least = next(
-        capacity
-        for capacity in range(lower_bound(tensors), 20)
-        if Search(sections, capacity, time.perf_counter() + 60).run() is not None
-    )
+    end = time.perf_counter() + 60
+    capacities = range(lower_bound(tensors), 20)
+    least = next(capacity for capacity in capacities if Search(sections, capacity).run(end))
     assert least == brute_force(tensors)
-    assert Search(sections, least - 1, time.perf_counter() + 60).run() is None
+    assert Search(sections, least - 1).run(end) is False
 
 
 def test_dense_problems_skip_the_search(monkeypatch: pytest.MonkeyPatch) -> None:

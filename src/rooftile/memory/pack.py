@@ -14,8 +14,7 @@ from rooftile.memory.search import Search
 from rooftile.memory.sections import Ints, Sections
 
 _LARGEST_SEARCH = 2_000_000
-_TARGETS = (0.0, 0.25, 0.5)
-"""Where the search aims: shares of the way from the lower bound to the best packing so far."""
+_NODES = 1_000
 
 
 def pack(tensors: Sequence[Tensor], capacity: int | None = None, seconds: float = 1.0) -> Packing:
@@ -78,26 +77,31 @@ def _pack_component(tensors: Sequence[Tensor], enough: int, deadline: float) -> 
 
 
 def _improve(tensors: Sequence[Tensor], best: Ints, enough: int, deadline: float) -> Ints:
-    """Search for `enough` bytes, then for capacities between it and the best peak so far."""
+    """Search for `enough` bytes; in between, for peaks half way from there to the best so far."""
     sections = Sections(tensors)
     if sections.incidences > _LARGEST_SEARCH:
         return best
     sections.index()
-    low = enough // sections.unit
-    start = time.perf_counter()
-    for step, share in enumerate(_TARGETS):
-        while time.perf_counter() < deadline:
-            peak = _peak(tensors, best) // sections.unit
-            target = low + int(share * (peak - 1 - low))
-            until = start + (deadline - start) * (step + 1) / len(_TARGETS)
-            if target < low or time.perf_counter() >= until:
-                break
-            offsets = Search(sections, target, until).run()
-            if offsets is None:
-                break
-            best = offsets * sections.unit
-            if target == low:
-                return best
+    low = enough // sections.unit  # the aim; raised where a search proves that it is too low
+    aim: Search | None = None
+    nodes = _NODES
+    while time.perf_counter() < deadline:
+        high = _peak(tensors, best) // sections.unit
+        if high <= low:
+            break
+        if aim is None:
+            aim = Search(sections, low)
+        found = aim.run(deadline, 3 * nodes)
+        if found:
+            return aim.offsets * sections.unit
+        if found is False:
+            aim, low = None, low + 1
+            continue
+        between = Search(sections, (low + high) // 2, seed=nodes)
+        if high - low > 1 and between.run(deadline, nodes):
+            best = between.offsets * sections.unit
+        else:
+            nodes *= 2
     return best
 
 

@@ -7,6 +7,7 @@ valley, or the section wastes bytes. Sections with few ways on, or that failed o
 
 from __future__ import annotations
 
+import itertools
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -17,8 +18,11 @@ import numpy.typing as npt
 from rooftile.memory.sections import Ints, Sections
 
 _FAR = 1 << 60
-_FIRST_NODES = 300
+_NODES = 300
+_OPENING = ((1, False), (1, True), (10, True))
+_DIVES = 1.2
 _SPREAD = (0.05, 0.15, 0.4, 0.8)
+_CLOCK_EVERY = 256
 _DECAY = 0.9
 
 Floats = npt.NDArray[np.float64]
@@ -45,56 +49,68 @@ class _Branch:
 
 
 class Search:
-    """Looks for offsets within `capacity`, in the sections' units, until `deadline`."""
+    """Looks for offsets within `capacity`, both in the units of `sections`, which are indexed."""
 
-    def __init__(self, sections: Sections, capacity: int, deadline: float, seed: int = 0) -> None:
+    def __init__(self, sections: Sections, capacity: int, seed: int = 0) -> None:
+        self.offsets: Ints = np.zeros(len(sections.size), np.int64)
         self._sections = sections
         self._capacity = capacity
-        self._deadline = deadline
         self._random = np.random.default_rng(seed)
         self._failures: Floats = np.zeros(sections.count)
         self._weighted = False
-        self._offsets: Ints = np.zeros(len(sections.size), np.int64)
+        self._attempts = self._plan()
 
-    def run(self) -> Ints | None:
-        """Offsets, or None when the deadline has passed or no packing exists."""
-        for attempt, priority in enumerate(self._priorities()):
-            self._weighted = attempt % 2 == 1
-            found = self._descend(priority, _FIRST_NODES * (1 + attempt // 28))
-            if found is not None:
-                return self._offsets if found else None
-            if time.perf_counter() >= self._deadline:
-                return None
+    def run(self, deadline: float, nodes: int | None = None) -> bool | None:
+        """True with `offsets` set, False where no packing exists, None where time is up.
+
+        Stops at `deadline` (of `time.perf_counter`) or soon after `nodes` more nodes; another call
+        goes on from there.
+        """
+        used = 0
+        for effort, weighted, priority in self._attempts:
+            self._weighted = weighted
             self._failures *= _DECAY
+            found = self._descend(priority, effort, deadline)
+            used += effort
+            late = time.perf_counter() >= deadline or (nodes is not None and used >= nodes)
+            if found is not None or late:
+                return found
         return None
 
-    def _priorities(self) -> Iterator[Floats]:
-        """Orders of tensors, the smallest value first: plain ones, then shaken ones, for ever."""
+    def _plan(self) -> Iterator[tuple[int, bool, Floats]]:
+        """Attempts without end: nodes, whether failures count, and the order of tensors."""
+        plain = self._orders()
+        nodes = max(_NODES, int(_DIVES * len(self.offsets)))
+        for effort, weighted in _OPENING:
+            for order in plain:
+                yield nodes * effort, weighted, order
+        for turn in itertools.count():
+            spread = _SPREAD[turn % len(_SPREAD)]
+            for order in plain:
+                shaken = order * np.exp(self._random.normal(0, spread, len(order)))
+                yield nodes * _luby(turn + 1), turn % 2 == 0, shaken
+
+    def _orders(self) -> list[Floats]:
+        """The greatest value first: long tensors, large areas, tensors in the fullest sections."""
         sections = self._sections
         span, size = sections.spans.astype(float), sections.size.astype(float)
-        fullest = np.array(
-            [
-                sections.total[first:last].max()
-                for first, last in zip(sections.first, sections.last, strict=True)
-            ]
-        ).astype(float)
-        span_first = span + size / (1 + size.max())
-        plain = [span_first, span * size, fullest * 1e3 + span_first, fullest * 1e3 + span * size]
-        yield from (-order for order in plain)
-        while True:
-            for spread in _SPREAD:
-                for order in plain:
-                    yield -order * np.exp(self._random.normal(0, spread, len(order)))
+        cover = zip(sections.first, sections.last, strict=True)
+        fullest = np.array([float(sections.total[first:last].max()) for first, last in cover])
+        long = span + size / (1 + size.max())
+        area = span * size
+        return [long, area, fullest * 1e3 + long, fullest * 1e3 + area]
 
-    def _descend(self, priority: Floats, nodes: int) -> bool | None:
-        """True with `_offsets` set, False when all is searched, None when `nodes` are used up."""
+    def _descend(self, priority: Floats, nodes: int, deadline: float) -> bool | None:
+        """One dive: True with `offsets` set, False when all is searched, None when out of nodes."""
         sections = self._sections
         waiting = np.ones(len(sections.size), bool)
         root = self._settle(np.zeros(sections.count, np.int64), sections.total, waiting)
         if root is None:
             return False
         path: list[_Branch] = [self._branch(root, priority)]
-        for _ in range(nodes):
+        for node in range(nodes):
+            if node % _CLOCK_EVERY == _CLOCK_EVERY - 1 and time.perf_counter() >= deadline:
+                return None
             while not path[-1].tensors and path[-1].wasted is None:
                 self._failures[path.pop().section] += 1
                 if not path:
@@ -115,7 +131,7 @@ class Search:
             tensor = branch.tensors.pop()
             where = slice(self._sections.first[tensor], self._sections.last[tensor])
             size = self._sections.size[tensor]
-            self._offsets[tensor] = floor[section]
+            self.offsets[tensor] = floor[section]
             rest, waiting = rest.copy(), waiting.copy()
             floor[where] = floor[section] + size
             rest[where] -= size
@@ -135,7 +151,6 @@ class Search:
             raised = np.minimum.reduceat(least[sections.members], sections.start)
             raised = np.where(live, raised, 0)
             if (raised + rest > self._capacity).any():
-                self._failures[int(np.argmax(raised + rest))] += 1
                 return None
             if (raised == padded[:-1]).all():
                 return _State(raised, rest, waiting, least)
@@ -156,7 +171,7 @@ class Search:
             floor + sections.size[beside].min(initial=_FAR),
         )
         fits = higher + state.rest[section] <= self._capacity
-        order = np.argsort(-priority[tensors], kind="stable")  # taken from the end
+        order = np.argsort(priority[tensors], kind="stable")  # taken from the end
         return _Branch(state, section, tensors[order].tolist(), int(higher) if fits else None)
 
     def _choose(self, state: _State) -> tuple[int, int, int]:
@@ -178,3 +193,11 @@ class Search:
         section = int(np.argmin(score))
         run = int(np.searchsorted(begins, section, side="right")) - 1
         return section, int(begins[run]), int(begins[run] + lengths[run])
+
+
+def _luby(turn: int) -> int:
+    """1 1 2 1 1 2 4 ...: efforts of restarts that are near the best whatever the problem."""
+    power = turn.bit_length()
+    if turn == (1 << power) - 1:
+        return 1 << (power - 1)
+    return _luby(turn - (1 << (power - 1)) + 1)

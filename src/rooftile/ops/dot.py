@@ -95,7 +95,7 @@ def _body(node: Node, index: Index, build: Body) -> Tile:
         depth.append(ZERO if extent == 1 else build.axis(f"k{number}", extent))
     lead, rest = index[: len(left[0])], index[len(left[0]) :]
     rows, columns = rest[: len(left[1])], rest[len(left[1]) :]
-    over = [axis.names[0] for axis in depth if axis.terms]
+    over = [name for axis in depth for name in axis.names]
     return contraction(
         build.arg(0, _placed(left, (lead, rows, tuple(depth)))),
         build.arg(1, _placed(right, (lead, columns, tuple(depth)))),

@@ -174,6 +174,11 @@ def _neighbours(
 def _candidates(graph: Graph) -> dict[str, list[Order]]:
     """The orders that may serve at each node: those that reach it from fixed ones."""
     found = {node.name: [natural(node.output.rank)] for node in graph.nodes}
+    for value in graph.inputs:
+        for node in graph.consumers[value.name]:
+            order = carried(graph, node, node.inputs.index(value.name), natural(value.rank))
+            if order is not None and order not in found[node.name]:
+                found[node.name].append(order)
     queue = deque(found)
     while queue:
         name = queue.popleft()

@@ -18,8 +18,6 @@ from rooftile.ir.tile import (
     Kernel,
     Let,
     Load,
-    Map,
-    Reduce,
     Ref,
     Scope,
     Tile,
@@ -28,10 +26,9 @@ from rooftile.ir.tile import (
     stores,
     subtiles,
 )
+from rooftile.ir.tile.keep import stored_lets
 from rooftile.machine.model import Machine
 from rooftile.schedule.rewrites import pack, reduced_axes, stage, to_grid, to_loop
-
-EXPENSIVE = frozenset(("exp", "log", "erf", "tanh"))
 
 
 @dataclass(frozen=True)
@@ -244,14 +241,9 @@ class _Recipe:
     def _kept_bytes(self) -> int:
         """Bytes of the intermediate tiles that will be kept in scratch, over whole axes."""
         total = 0
+        kept = stored_lets(self.kernel, self.scope.dims)
         for stmt in self.kernel.body:
-            if not isinstance(stmt, Let):
-                continue
-            heavy = any(
-                isinstance(p, (Dot, Reduce)) or (isinstance(p, Map) and p.op in EXPENSIVE)
-                for p in subtiles(stmt.expr)
-            )
-            if heavy:
+            if isinstance(stmt, Let) and stmt.name in kept:
                 size = math.prod(self.extents.get(d, 1) for d in self.scope.dims(stmt.expr))
                 total += size * itemsize(self.scope.dtype(stmt.expr))
         return total

@@ -9,14 +9,28 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from rooftile.codegen.llvm.normal import normalised, stored_lets
+from rooftile.codegen.llvm.normal import normalised
 from rooftile.codegen.llvm.reduction import Reducer
 from rooftile.codegen.llvm.sink import Memory, Scratch, Sink
 from rooftile.codegen.llvm.state import Local, Span, State, buffer_bytes
 from rooftile.core.affine import Affine, affine
 from rooftile.core.dtype import itemsize
 from rooftile.core.errors import NotLowered
-from rooftile.ir.tile import Axis, Carry, For, Hints, Kernel, Let, Load, Ref, Rename, Stmt, Store, Tile
+from rooftile.ir.tile import (
+    Axis,
+    Carry,
+    For,
+    Hints,
+    Kernel,
+    Let,
+    Load,
+    Ref,
+    Rename,
+    Stmt,
+    Store,
+    Tile,
+)
+from rooftile.ir.tile.keep import stored_lets
 from rooftile.native.target import Target
 
 
