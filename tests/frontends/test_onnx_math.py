@@ -159,3 +159,12 @@ def test_bad_approximation_is_named() -> None:
     model, _ = one_node("Gelu", X, opset=20, approximate="bad")
     with pytest.raises(InvalidModel, match="approximate must be 'none' or 'tanh', not 'bad'"):
         read(model)
+
+
+def test_activations_that_onnxruntime_lacks() -> None:
+    model, feeds = one_node("Swish", X, opset=24, alpha=2.0)
+    wanted = X / (1 + np.exp(-2.0 * X.astype(np.float64)))
+    np.testing.assert_allclose(evaluate(read(model), feeds)["out0"], wanted, rtol=1e-6)
+    model, feeds = one_node("PRelu", X, floats(3, seed=1), opset=6)
+    wanted = np.where(X < 0, X * floats(3, seed=1)[:, None], X)
+    np.testing.assert_allclose(evaluate(read(model), feeds)["out0"], wanted, rtol=1e-6)

@@ -196,3 +196,12 @@ def test_malformed_nodes_are_named(op: str, inputs: tuple, attributes: dict, mes
     with pytest.raises(InvalidModel, match=message) as found:
         read(model)
     assert str(found.value).startswith(f"node it ({op})")
+
+
+def test_rms_normalization() -> None:
+    model, feeds = one_node(
+        "RMSNormalization", floats(2, 3, 4), Const(floats(4, seed=1)), opset=23, epsilon=1e-3
+    )
+    x = feeds["in0"].astype(np.float64)
+    wanted = x / np.sqrt((x * x).mean(-1, keepdims=True) + 1e-3) * floats(4, seed=1)
+    np.testing.assert_allclose(evaluate(read(model), feeds)["out0"], wanted, rtol=1e-6)

@@ -66,7 +66,7 @@ def _message(text: str) -> str:
         ("Y[m, c] := A[m, d]", "store Y: the tile spans d, which no index names"),
         ("Z[c] := 1.0", "store Z: no index names grid axis m: programs would overwrite it"),
         ("x = B[m, c]\n  Y[m, c] := x", "store Y: a tile of i8 for a buffer of f32; cast it"),
-        ("Y[m, c] := Y[c, d]", "load Y: it reads at c what other programs store at m"),
+        ("Y[m, c] := sum(Y[d, c] over d)", "load Y: it reads at d what other programs store at m"),
         ("Y[m, c] := Y[@I[m], c]", "load Y: it reads at a tile of indices what other programs"),
         # reductions
         ("x = sum(A[m, c] over m)", "sum over grid axis m: other programs hold parts"),

@@ -10,11 +10,13 @@ from rooftile.core.affine import Affine, Dim
 from rooftile.ir.tile import (
     Axis,
     Buf,
+    Cast,
     Dot,
     Iota,
     Kernel,
     Let,
     Load,
+    Map,
     Reduce,
     Ref,
     Rename,
@@ -30,7 +32,7 @@ from rooftile.ir.tile import (
 
 def tidied(kernel: Kernel) -> tuple[Kernel, frozenset[str]]:
     """The kernel made short, and the names of the buffers that it kept."""
-    kernel = inline_single_uses(kernel)
+    kernel = name_operands(inline_single_uses(kernel))
     kernel = drop_unused(kernel)
     kernel = join_axes(kernel)
     return rename_axes(kernel), frozenset(buf.name for buf in kernel.bufs)
@@ -66,6 +68,33 @@ def inline_single_uses(kernel: Kernel) -> Kernel:
             body.append(Let(name, tile))
         else:
             body.append(replace(stmt, expr=tile))
+    return replace(kernel, body=tuple(body))
+
+
+def name_operands(kernel: Kernel) -> Kernel:
+    """Operands of a Dot that are computed, not only read, get a Let: it may be worth keeping."""
+    body: list[Stmt] = []
+    count = sum(isinstance(stmt, Let) for stmt in kernel.body)
+
+    def operand(tile: Tile) -> Tile:
+        nonlocal count
+        tile = change(tile)
+        if not isinstance(tile, (Map, Cast)):
+            return tile
+        name = f"t{count}"
+        count += 1
+        body.append(Let(name, tile))
+        return Ref(name)
+
+    def change(tile: Tile) -> Tile:
+        if isinstance(tile, Dot):
+            return replace(tile, a=operand(tile.a), b=operand(tile.b))
+        return rebuild(tile, change)
+
+    for stmt in kernel.body:
+        assert isinstance(stmt, (Let, Store))
+        tile = change(stmt.expr)
+        body.append(replace(stmt, expr=tile))
     return replace(kernel, body=tuple(body))
 
 

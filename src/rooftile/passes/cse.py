@@ -20,6 +20,8 @@ def share_common(graph: Graph) -> Graph:
     found: dict[Hashable, Value] = {}
 
     def rule(match: Match, node: Node) -> Value | None:
+        if any(isinstance(value, Graph) for _, value in node.attrs):
+            return None  # bodies are not compared
         names = [constants.get(name, name) for name in node.inputs]
         key = (node.op, tuple(sorted(names) if node.op in COMMUTATIVE else names), node.attrs)
         if key in found:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 
 from rooftile.core.dtype import itemsize
 from rooftile.core.journal import Journal
@@ -92,9 +93,14 @@ class _Rebuilt:
 
 def _record(before: Graph, after: Graph, journal: Journal) -> None:
     left = moving_transposes(after)
-    still = {(node.inputs, node.attr("perm")) for node in left}
+    names = {node.name for node in left}
+    kept = Counter(_kind(node) for node in left if node.name not in before.producers)
     for node in moving_transposes(before):
-        if (node.inputs, node.attr("perm")) not in still:
+        if node.name in names:
+            continue
+        if kept[_kind(node)]:
+            kept[_kind(node)] -= 1
+        else:
             reason = f"the order {_shown(node.attr('perm'))} is met without moving data here"
             journal.add("layout", (node.name,), "cancelled", reason, bytes=_bytes(node.output))
     for node in left:
@@ -108,6 +114,11 @@ def _record(before: Graph, after: Graph, journal: Journal) -> None:
             f"with its dims in order {_shown(node.attr('perm'))}"
         )
         journal.add("layout", (node.name,), "left", reason, bytes=_bytes(node.output))
+
+
+def _kind(node: Node) -> tuple[Order, tuple[int, ...]]:
+    """What a transpose still is when its input has another name."""
+    return node.attr("perm"), node.output.dims
 
 
 def _shown(perm: Order) -> str:

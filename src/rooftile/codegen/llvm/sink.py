@@ -148,21 +148,19 @@ class Sink:
         total = -(-state.spans[vector].size // lanes) if vector else 1
         if not reductions:
             return Shape(vector, min(total, 4), {})
-        if vector in self.hints:
-            vectors = max(1, -(-self.hints[vector] // lanes))
-            rows = {a: self.hints[a] for a in others if a in self.hints}
-            return Shape(vector, vectors, rows)
         shared = any(
             isinstance(r, Dot) and vector in state.free(r.a) and vector in state.free(r.b)
             for r in reductions
         )
-        budget = self.registers * 7 // 8
         vectors = 1 if shared else min(total, 2)
-        limit = 8 if shared or not vector else budget // (vectors * len(reductions))
-        rows = {}
+        if vector in self.hints:
+            vectors = max(1, -(-self.hints[vector] // lanes))
+        limit = 8 if shared or not vector else self.registers * 7 // 8 // (vectors * len(reductions))
+        rows: dict[str, int] = {}
         for axis in reversed(others):
-            if limit > 1:
-                rows[axis] = min(limit, state.spans[axis].size)
+            most = min(max(limit, 1), self.hints.get(axis, limit))
+            if most > 1:
+                rows[axis] = min(most, state.spans[axis].size)
                 limit //= rows[axis]
         return Shape(vector, vectors, rows)
 

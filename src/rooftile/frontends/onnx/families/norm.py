@@ -104,8 +104,7 @@ def group_normalization(call: Call) -> Value:
     return call.elementwise("add", scaled, _for_channels(call, bias, x))
 
 
-@reads("LayerNormalization", since=17)
-@reads("LayerNormalization", since=1)
+@reads("LayerNormalization")
 def layer_normalization(call: Call) -> tuple[Value, ...]:
     """Normalized over the dims from `axis` on; also gives the mean and 1 / deviation."""
     call.ignore("stash_type")
