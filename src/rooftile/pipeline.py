@@ -44,7 +44,8 @@ def compile_model(
     journal: Journal | None = None,
 ) -> Compilation:
     """Compile a model: a path, bytes, or a ModelProto. `shapes` bind the inputs' open dims."""
-    options, journal, machine = options or CompileOptions(), journal or Journal(), current()
+    options, machine = options or CompileOptions(), current()
+    journal = Journal() if journal is None else journal  # an empty one is false
     graph = onnx.read(model, shapes)
     graph = simplify(graph, options.level)
     graph = channels_last(graph, journal)

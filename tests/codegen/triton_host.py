@@ -19,6 +19,7 @@ sys.path.insert(0, str(Path(__file__).parent.parent))
 
 import kernels
 import numpy as np
+import triton_texts as texts
 
 from rooftile.codegen.triton import emit, load
 from rooftile.core.dtype import to_numpy
@@ -148,93 +149,6 @@ def _online() -> float:
     return distance(kernel, {"Q": q, "K": k, "V": v}, {"S": 21})
 
 
-CONV = """
-kernel conv
-  memory X: f32[6,7,5]
-  memory W: f32[3,3,5,4]
-  memory Y: f32[4,6,7]
-  whole o<4
-  grid oh<6 tile 2, ow<7 tile 4
-  for kh<3 point carry row = 0.0:[oh ow o]
-    for kw<3 point carry acc = row
-      for c<5 tile 4 carry sum = acc
-        next sum = dot(X[oh+kh-1, ow+kw-1, c] pad 0.0, W[kh, kw, c, o], over c, acc sum)
-      next acc = sum
-    next row = acc
-  Y[o, oh, ow] := row
-"""
-RECURRENCE = """
-kernel recurrence
-  memory X: f32[3,4,5]
-  memory W: f32[5,5]
-  memory Y: f32[3,4,5]
-  whole i<5, j<5
-  grid b<4 tile 2
-  for t<3 point carry h = 0.0:[b j]
-    new = add(dot(rename(h, j -> i), W[i, j], over i), X[t, b, j])
-    Y[t, b, j] := new
-    next h = new
-"""
-INTEGERS = """
-kernel integers
-  memory A: i32[13]
-  memory B: i32[13]
-  memory F: f32[13]
-  memory Q: i32[13]
-  memory T: i64[13]
-  memory H: i32[]
-  memory Z: bool[13]
-  memory R: f32[13]
-  whole i<13
-  Q[i] := div(A[i], B[i])
-  T[i] := add(cast(F[i], i64), mul(iota(i), -3:i64))
-  H[] := max(neg(abs(A[i])) over i)
-  Z[i] := or(not(le(A[i], B[i])), and(cast(B[i], bool), eq(A[i], 3:i32)))
-  R[i] := where(lt(F[i], -inf), floor(F[i]), sub(ceil(sqrt(F[i])), min(F[i], 1.0)))
-"""
-SWAP = """
-kernel swap
-  memory X: f32[9]
-  memory Y: f32[4]
-  grid j<4 point
-  for i<9 tile 4 carry lo = 0.0 carry hi = 0.5
-    next lo = add(hi, prod(X[i] over i))
-    next hi = sub(lo, min(X[i] over i))
-  Y[j] := mul(lo, hi)
-"""
-WITHIN = """
-kernel within
-  memory X: f64[11,6]
-  memory Y: f64[11]
-  whole c<6
-  grid mo<11 tile 6
-  for m<11 tile 3 within mo
-    Y[m] := sum(mul(X[m, c], 0.1:f64) over c)
-"""
-MATRIX_I8 = """
-kernel bytes
-  memory A: i8[5,7]
-  memory B: i8[7,6]
-  memory C: i32[5,6]
-  memory D: i32[5,6]
-  whole m<5, n<6
-  for k<7 tile 4 carry acc = 0:i32[m n] carry old = 3:i32[m n]
-    next acc = dot(A[m, k], B[k, n], over k, acc acc, dtype i32)
-    next old = dot(cast(A[m, k], i32), cast(B[k, n], i32), over k, acc old, dtype i32)
-  C[m, n] := acc
-  D[m, n] := old
-"""
-GATHER = """
-kernel gather
-  memory T: f32[5,3]
-  memory ids: i64[6]
-  memory Y: f32[6,3]
-  whole j<3
-  grid i<6 tile 4
-  Y[i, j] := T[@ids[i], j]
-"""
-
-
 def _text(text: str, **arrays: np.ndarray) -> Callable[[], float]:
     return lambda: distance(verify(parse(text)), arrays)
 
@@ -244,7 +158,7 @@ def _small(*shape: int) -> np.ndarray:
 
 
 def _gather_faults() -> float:
-    kernel = verify(parse(GATHER))
+    kernel = verify(parse(texts.GATHER))
     ids = np.array([0, 4, 1, 2, 3, 5])
     found, fault = launch(kernel, {"T": _normal(5, 3), "ids": ids}, {})
     assert fault and not found["Y"][5].any()
@@ -261,13 +175,16 @@ CASES: dict[str, Callable[[], float]] = {
     "attention_f16": _attention_f16,
     "softmax_bf16": _softmax_bf16,
     "attention_online": _online,
-    "conv_pixels": _text(CONV, X=_normal(6, 7, 5), W=_normal(3, 3, 5, 4)),
-    "recurrence": _text(RECURRENCE, X=_normal(3, 4, 5), W=_normal(5, 5)),
-    "integers": _text(INTEGERS, A=_small(13), B=_small(13) % 3, F=_normal(13) * 9),
-    "swap": _text(SWAP, X=_normal(9)),
-    "within": _text(WITHIN, X=_normal(11, 6)),
-    "bytes": _text(MATRIX_I8, A=_small(5, 7), B=_small(7, 6)),
-    "gather": _text(GATHER, T=_normal(5, 3), ids=np.array([4, 0, 1, 1, 2, 3])),
+    "conv_pixels": _text(texts.CONV, X=_normal(6, 7, 5), W=_normal(3, 3, 5, 4)),
+    "recurrence": _text(texts.RECURRENCE, X=_normal(3, 4, 5), W=_normal(5, 5)),
+    "integers": _text(texts.INTEGERS, A=_small(13), B=_small(13) % 3, F=_normal(13) * 9),
+    "swap": _text(texts.SWAP, X=_normal(9)),
+    "within": _text(texts.WITHIN, X=_normal(11, 6)),
+    "bytes": _text(texts.MATRIX_I8, A=_small(5, 7), B=_small(7, 6)),
+    "gather": _text(texts.GATHER, T=_normal(5, 3), ids=np.array([4, 0, 1, 1, 2, 3])),
+    "batch": _text(texts.BATCH, X=_normal(4, 3, 5), W=_normal(4, 5, 3)),
+    "half": _text(texts.HALF, X=_normal(9, 5, dtype="f16"), W=_normal(5, 6, dtype="f16")),
+    "plain": _text(texts.PLAIN, X=_normal(2, 3)),
     "gather_faults": _gather_faults,
 }
 

@@ -99,7 +99,9 @@ def test_a_callee_that_is_missing() -> None:
 
 
 def test_a_name_defined_twice() -> None:
-    with pytest.raises(NativeError, match=r"2 objects .*: duplicate definition of symbol '(inner|calls)'"):
+    with pytest.raises(
+        NativeError, match=r"2 objects .*: duplicate definition of symbol '(inner|calls)'"
+    ):
         Library(_objects(CALLED, CALLED)).address("inner")
 
 

@@ -218,7 +218,8 @@ def chains(draw: st.DrawFn) -> Graph:
 @settings(max_examples=150, deadline=None)
 @given(chains())
 def test_random_chains_keep_their_values_and_never_move_more(graph: Graph) -> None:
-    before = simplify(graph)
+    applied(lambda item: simplify(item, 0), graph)
+    before = applied(simplify, graph, rtol=1e-5)
     after = laid_out(before)
     cost = [
         sum(np.prod(node.output.dims) for node in moving_transposes(item))

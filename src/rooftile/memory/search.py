@@ -19,11 +19,17 @@ from rooftile.memory.sections import Ints, Sections
 
 _FAR = 1 << 60
 _NODES = 300
-_OPENING = ((1, False), (1, True), (10, True))
 _DIVES = 1.2
+"""Nodes of an attempt are at least `_NODES`, and at least `_DIVES` for each tensor."""
+
+_OPENING = ((1, False), (1, True), (10, True))
+"""Attempts with each plain order: how many times those nodes, whether failures count."""
+
 _SPREAD = (0.05, 0.15, 0.4, 0.8)
-_CLOCK_EVERY = 256
+"""How strongly later attempts shake the orders."""
+
 _DECAY = 0.9
+_CLOCK_EVERY = 256
 
 Floats = npt.NDArray[np.float64]
 

@@ -129,6 +129,8 @@ class Evaluator:
             extent = buf.shape[dim]
             if not isinstance(part, Affine) or not isinstance(extent, int):
                 continue
+            if (id(load), dim) in state.inside:
+                continue
             terms, const = state._sum(part, point)
             bounds = state.writer.range(Affine(terms, const))
             reach = max(point.lanes - 1, 0) * part.coef(state.vector_axis or "")

@@ -25,8 +25,11 @@ COMBINE = {"sum": "add", "prod": "mul", "max": "max", "min": "min"}
 
 @dataclass(frozen=True)
 class Clip:
-    """The part of a reduced axis that stays inside a padded buffer: `0 <= coef*i + rest < n`."""
+    """The part of a reduced axis that stays inside dim `dim` of a padded load:
+    `0 <= coef*i + rest < extent`."""
 
+    load: Load
+    dim: int
     coef: int
     rest: Affine
     extent: int
@@ -344,6 +347,8 @@ class Nest:
                 if not isinstance(part, Affine) or not isinstance(extent, int):
                     continue
                 coef = part.coef(axis)
+                if (id(load), dim) in self.state.inside:
+                    continue
                 if not coef or self._always_inside(part, extent, [axis, *rest], points):
                     continue
                 places = {self.state._sum(part - Affine(((axis, coef),)), p) for p in points}
@@ -352,7 +357,7 @@ class Nest:
                 if len(places) == 1 and not shared and coef > 0 and not along:
                     (place,) = places
                     base = self.state.spans[axis].base
-                    clips.append(Clip(coef, Affine(*place) + base * coef, extent))
+                    clips.append(Clip(load, dim, coef, Affine(*place) + base * coef, extent))
                 elif all(not terms for terms, _ in places):
                     return "unroll"
         return clips or None
@@ -383,9 +388,13 @@ class Nest:
         span = self.state.spans[axis]
         start, stop = self._bounds(span.size, clips)
 
+        known = {(id(clip.load), clip.dim) for clip in clips} - self.state.inside
+
         def body(counter: Affine, values: list[str]) -> list[str]:
+            self.state.inside |= known
             with self.state.spanning(**{axis: Span(span.base + counter, 1)}):
                 inner = self.run(rest, _named(totals, values), points, lanes)
+            self.state.inside -= known
             return [value.name for value in inner]
 
         return self._loop(start, stop, totals, body)

@@ -84,6 +84,8 @@ class State:
         self.vector_axis: str | None = None
         self.memo: list[dict[object, Val]] = [{}]
         self.checks = False
+        self.inside: set[tuple[int, int]] = set()
+        """(load, dim) pairs that the loops around keep inside the buffer."""
         self._free: dict[int, tuple[Tile, frozenset[str]]] = {}
         self._strides: dict[str, list[Stride]] = {}
         self._linear: dict[int, tuple[Load, Affine | None]] = {}

@@ -35,6 +35,7 @@ class Blocks:
                     self._join(side)
         for tile in tiles:
             if isinstance(tile, Dot) and self.is_matrix(tile):
+                self._check(tile)
                 self._widen(tile)
         self._equalise([tile for tile in tiles if isinstance(tile, Rename)])
 
@@ -92,11 +93,15 @@ class Blocks:
         if len(side) < 2 or all(self.groups[name] == side for name in side):
             return
         for name in side:
-            if self.groups[name] != (name,):
-                raise NotLowered(
-                    f"kernel {self.kernel.name}: axis {name} is in two groups of matrix dims"
-                )
             self.groups[name] = side
+
+    def _check(self, dot: Dot) -> None:
+        for side in self.sides(dot):
+            for name in side:
+                if self.groups[name] != side:
+                    raise NotLowered(
+                        f"kernel {self.kernel.name}: axis {name} is in two groups of matrix dims"
+                    )
 
     def _widen(self, dot: Dot) -> None:
         """Tensor cores need sides of at least 16 elements, or 32 bytes for K."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from rooftile.core.affine import Affine, Dim, affine, bind
-from rooftile.ir.tile.records import Axis, Buf, For, Kernel, Let, Scope, Stmt, Store, Tile
+from rooftile.ir.tile.records import Axis, Buf, For, Kernel, Let, Scope, Stmt, Tile
 
 
 def symbols(kernel: Kernel) -> tuple[str, ...]:
@@ -102,8 +102,3 @@ def trips(axis: Axis, axes: Mapping[str, Axis], bound: Mapping[str, int] | None 
 def halo_of(buf: Buf, which: int) -> tuple[int, int]:
     """Halo cells below and above dim `which`."""
     return buf.halo[which] if buf.halo else (0, 0)
-
-
-def stored_bufs(kernel: Kernel) -> frozenset[str]:
-    """Names of buffers that some statement stores to."""
-    return frozenset(s.buf for _, _, s in placed(kernel.body) if isinstance(s, Store))
