@@ -19,6 +19,7 @@ from rooftile.passes import simplify
 from rooftile.plan.concat import place_concats
 from rooftile.plan.fusion import fuse
 from rooftile.plan.layout import channels_last
+from rooftile.plan.work import record_work
 from rooftile.runtime import Executable
 from rooftile.schedule import schedule
 
@@ -48,7 +49,8 @@ def compile_model(
     journal = Journal() if journal is None else journal  # an empty one is false
     graph = onnx.read(model, shapes)
     graph = simplify(graph, options.level)
-    graph = channels_last(graph, journal)
+    record_work(graph, journal)
+    graph = simplify(channels_last(graph, journal), options.level)
     graph, parts = place_concats(graph, journal)
     regions = fuse(graph, machine, journal, trial(graph, parts), options.fuse)
     lowered = lower_all(graph, regions, parts)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Affine:
-    """`sum(coef * name) + const`, terms sorted by name and never zero. Build with `affine` or +, *."""
+    """`sum(coef * name) + const`: terms sorted by name, never zero. Made by `affine`, + and *."""
 
     terms: tuple[tuple[str, int], ...] = ()
     const: int = 0

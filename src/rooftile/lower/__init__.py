@@ -23,9 +23,7 @@ def trial(graph: Graph, parts: Mapping[str, Part]) -> Callable[[Region], int]:
     return lambda region: cost(lower(region, graph.constants, views).kernel).total_flops
 
 
-def lower_all(
-    graph: Graph, regions: Sequence[Region], parts: Mapping[str, Part]
-) -> list[Lowered]:
+def lower_all(graph: Graph, regions: Sequence[Region], parts: Mapping[str, Part]) -> list[Lowered]:
     """The tile program of each region."""
     views = _views(graph, parts)
     return [lower(region, graph.constants, views) for region in regions]

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
@@ -16,11 +17,9 @@ from rooftile.ir.tile import (
     Axis,
     Buf,
     Const,
-    Iota,
     Kernel,
     Let,
     Load,
-    Map,
     Reduce,
     Ref,
     Store,
@@ -281,13 +280,17 @@ class _Lowering:
         if array is None or array.size == 0 or array.size > 1 << 16:
             return None
         first = array.flat[0]
-        same = array.size == 1 or bool(np.all(array.view(np.uint8).reshape(array.size, -1)
-                                             == np.frombuffer(first.tobytes(), np.uint8)))
+        same = array.size == 1 or bool(
+            np.all(
+                array.view(np.uint8).reshape(array.size, -1)
+                == np.frombuffer(first.tobytes(), np.uint8)
+            )
+        )
         return first.item() if same else None
 
     def _memory(
-        self, value: Value, index: tuple[object, ...], letter: str
-    ) -> tuple[Buf, tuple[Affine, ...]]:
+        self, value: Value, index: tuple[Any, ...], letter: str
+    ) -> tuple[Buf, tuple[Any, ...]]:
         view = self.views.get(value.name) or View(value.name, value.dims, (0,) * value.rank)
         buf = self.arguments.get(view.buffer)
         if buf is None:
@@ -295,10 +298,9 @@ class _Lowering:
             buf = Buf(f"{letter}{count}", view.shape, value.dtype)
             self.arguments[view.buffer] = buf
         place = tuple(
-            part + start if start else part
-            for part, start in zip(index, view.start, strict=True)
+            part + start if start else part for part, start in zip(index, view.start, strict=True)
         )
-        return buf, place  # type: ignore[return-value]
+        return buf, place
 
     # -- reductions
 
@@ -346,8 +348,10 @@ class _Lowering:
                 if current in user.inputs and OPS[user.op].kind == "elementwise":
                     near.append(user.name)
             for other in near:
-                if other not in found and other in self.values and (
-                    self.values[other].dims == shape
+                if (
+                    other not in found
+                    and other in self.values
+                    and (self.values[other].dims == shape)
                 ):
                     found.append(other)
         return found
@@ -398,6 +402,3 @@ def _covers(part: Affine, extent: int, extents: Mapping[str, int]) -> bool:
             return False
         stride *= extents[name]
     return stride == extent
-
-
-__all__ = ["Iota", "Lowered", "Map", "View", "lower"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import replace
+from typing import Any
 
 from rooftile.core.affine import Affine, Dim
 from rooftile.ir.tile import (
@@ -41,7 +42,9 @@ def tidied(kernel: Kernel) -> tuple[Kernel, frozenset[str]]:
 def inline_single_uses(kernel: Kernel) -> Kernel:
     """Lets that are used once go into their use, unless they hold a reduction at the top."""
     uses: Counter[str] = Counter(
-        part.name for tile in expressions(kernel.body) for part in subtiles(tile)
+        part.name
+        for tile in expressions(kernel.body)
+        for part in subtiles(tile)
         if isinstance(part, Ref)
     )
     inlined: dict[str, Tile] = {}
@@ -204,9 +207,7 @@ def _reduced_together(kernel: Kernel, outer: str, inner: str) -> bool:
                 return False
             if isinstance(part, Reduce) and part.axis == outer:
                 below = part.x
-                if not (
-                    isinstance(below, Reduce) and below.axis == inner and below.op == part.op
-                ):
+                if not (isinstance(below, Reduce) and below.axis == inner and below.op == part.op):
                     return False
     return True
 
@@ -215,7 +216,7 @@ def _rewrite_joined(kernel: Kernel, outer: Axis, inner: Axis, where: dict[str, i
     assert isinstance(outer.extent, int) and isinstance(inner.extent, int)
     extent = outer.extent * inner.extent
 
-    def index(buf: str, parts: tuple[Affine | Tile, ...]) -> tuple[Affine | Tile, ...]:
+    def index(buf: str, parts: tuple[Any, ...]) -> tuple[Any, ...]:
         if buf not in where:
             return parts
         dim = where[buf]

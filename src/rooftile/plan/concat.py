@@ -20,9 +20,7 @@ class Part:
 
 def place_concats(graph: Graph, journal: Journal) -> tuple[Graph, Mapping[str, Part]]:
     """The graph, with copies where an input cannot be computed in place, and who lives where."""
-    uses = Counter(
-        name for node in graph.nodes if node.op == "concat" for name in node.inputs
-    )
+    uses = Counter(name for node in graph.nodes if node.op == "concat" for name in node.inputs)
     nodes: list[Node] = []
     parts: dict[str, Part] = {}
     for node in graph.nodes:

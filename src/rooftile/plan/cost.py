@@ -97,7 +97,8 @@ def _passes(region: Region) -> list[list[Node]]:
                 continue
             producer = next(n for n in region.nodes if any(v.name == name for v in n.outputs))
             fresh = producer.op == "reduce" or (
-                node.op in ("dot", "conv", "reduce") and producer.op not in ("cast",)
+                node.op in ("dot", "conv", "reduce")
+                and producer.op not in ("cast",)
                 and stage[name] == _anchor_stage(region.nodes, stage)
             )
             number = max(number, stage[name] + (1 if fresh else 0))
@@ -112,5 +113,6 @@ def _passes(region: Region) -> list[list[Node]]:
 
 def _anchor_stage(nodes: Sequence[Node], stage: Mapping[str, int]) -> int:
     """The latest sweep that has a dot or conv; -1 where there is none yet."""
-    return max((stage[n.name] for n in nodes if n.op in ("dot", "conv") and n.name in stage),
-               default=-1)
+    return max(
+        (stage[n.name] for n in nodes if n.op in ("dot", "conv") and n.name in stage), default=-1
+    )

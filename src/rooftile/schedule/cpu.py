@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from rooftile.core.affine import Affine
 from rooftile.core.dtype import itemsize
@@ -18,7 +18,6 @@ from rooftile.ir.tile import (
     Kernel,
     Let,
     Load,
-    Ref,
     Scope,
     Tile,
     children,
@@ -26,7 +25,7 @@ from rooftile.ir.tile import (
     stores,
     subtiles,
 )
-from rooftile.ir.tile.keep import stored_lets
+from rooftile.ir.tile.materialise import stored_lets
 from rooftile.machine.model import Machine
 from rooftile.schedule.rewrites import pack, reduced_axes, stage, to_grid, to_loop
 
@@ -170,9 +169,7 @@ class _Recipe:
                 for name in self.scope.dims(dot.b)
                 if name not in dot.over and name not in self.scope.dims(dot.a)
             ]
-            rows = self._row_count(
-                n for n in self.scope.dims(dot.a) if n not in dot.over
-            )
+            rows = self._row_count(n for n in self.scope.dims(dot.a) if n not in dot.over)
             if len(columns) != 1 or rows < 4 or self.extents[columns[0]] < 4:
                 continue
             if any(self._contiguous(load, name) for name in columns):
@@ -270,6 +267,3 @@ def _plain_load(tile: Tile) -> Load | None:
 def _loads_in(tile: Tile) -> list[Load]:
     own = [tile] if isinstance(tile, Load) else []
     return own + [load for child in children(tile) for load in _loads_in(child)]
-
-
-__all__ = ["Ref", "Scheduled", "replace", "schedule"]

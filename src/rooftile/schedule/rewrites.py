@@ -126,8 +126,6 @@ def stage(kernel: Kernel, load: Load, order: tuple[str, ...], extents: Mapping[s
 def _change_all(stmt: Stmt, change: object) -> Stmt:
     assert callable(change)
     if isinstance(stmt, For):
-        carry = tuple(
-            replace(c, init=change(c.init), next=change(c.next)) for c in stmt.carry
-        )
+        carry = tuple(replace(c, init=change(c.init), next=change(c.next)) for c in stmt.carry)
         return replace(stmt, body=tuple(_change_all(s, change) for s in stmt.body), carry=carry)
     return replace(stmt, expr=change(stmt.expr))

@@ -8,7 +8,7 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rooftile.core.errors import InvalidInput
 from rooftile.core.journal import Decision, Journal
@@ -18,8 +18,10 @@ from rooftile.runtime import Executable
 from rooftile.runtime import load as load_executable
 from rooftile.runtime import save as save_executable
 from rooftile.session.options import SessionOptions, compile_options
-from rooftile.session.summary import summary
 from rooftile.session.values import Array, OrtValue
+
+if TYPE_CHECKING:
+    from rooftile.report import Explanation
 
 
 class Compiled:
@@ -62,9 +64,22 @@ class Compiled:
         """Inputs by name in the program's order; InvalidInput for missing and unknown names."""
         return arrange(self.input_names, feeds, self.program.name)
 
-    def explain(self) -> str:
-        """What the model became, as text: kernels, memory, decisions."""
-        return summary(self.program, self.journal)
+    def explain(self, feeds: Mapping[str, Any] | None = None) -> str:
+        """What the model became, as text: kernels against the roof, fusion, memory.
+
+        With inputs by name each kernel is timed on them; without, times are predictions.
+        """
+        from rooftile.report import render
+
+        return render(self.explanation(feeds))
+
+    def explanation(self, feeds: Mapping[str, Any] | None = None) -> Explanation:
+        """The same as a record; `to_dict` gives it as JSON-able values."""
+        from rooftile.machine import current
+        from rooftile.report import explain
+
+        seconds = None if feeds is None else self.executable.profile(self.arrange(feeds))
+        return explain(self.program, self.journal, current(), seconds)
 
     def report(self, path: str | os.PathLike[str]) -> None:
         """Write the explanation as a page of HTML."""

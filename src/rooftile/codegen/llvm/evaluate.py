@@ -112,7 +112,7 @@ class Evaluator:
             where = self.inside(load, point)
             if where == "out":
                 return constant(load.pad, state.bufs[load.buf].dtype)
-            undecided = [] if where == "in" else where
+            undecided = [] if isinstance(where, str) else where
         stride = state.vector_stride(load)
         assert stride is not None
         dtype = state.bufs[load.buf].dtype
@@ -131,7 +131,7 @@ class Evaluator:
                 continue
             if (id(load), dim) in state.inside:
                 continue
-            terms, const = state._sum(part, point)
+            terms, const = state.offset(part, point)
             bounds = state.writer.range(Affine(terms, const))
             reach = max(point.lanes - 1, 0) * part.coef(state.vector_axis or "")
             low_halo, high_halo = buf.halo[dim] if buf.halo else (0, 0)
@@ -154,7 +154,7 @@ class Evaluator:
         for dim in dims:
             part, extent = load.index[dim], buf.shape[dim]
             assert isinstance(part, Affine) and isinstance(extent, int)
-            at = Val(writer.integer(Affine(*state._sum(part, point))), "i64")
+            at = Val(writer.integer(Affine(*state.offset(part, point))), "i64")
             step = part.coef(state.vector_axis or "")
             if width and step:
                 lanes = ", ".join(f"i64 {step * lane}" for lane in range(width))
@@ -166,9 +166,7 @@ class Evaluator:
                 mask = ok
             else:
                 both = max(mask.width, ok.width)
-                mask = binary(
-                    writer, "and", splat(writer, mask, both), splat(writer, ok, both)
-                )
+                mask = binary(writer, "and", splat(writer, mask, both), splat(writer, ok, both))
         place = state.place(load, point)
         assert load.pad is not None
         pad = constant(load.pad, buf.dtype, width)
@@ -194,10 +192,10 @@ class Evaluator:
         total = Affine()
         base = f"%{load.buf}"
         for physical in state.parts(buf):
-            size = physical.stride
+            size = physical.stride * itemsize(buf.dtype)
             part, extent = load.index[physical.dim], buf.shape[physical.dim]
             if isinstance(part, Affine):
-                total = total + Affine(*state._sum(part, point)) * size
+                total = total + Affine(*state.offset(part, point)) * size
                 continue
             assert isinstance(extent, int)
             index = cast(writer, self.value(part, point), "i64")
@@ -213,7 +211,7 @@ class Evaluator:
 
     def _by_lane(self, load: Load, point: Point, one: Callable[[Point], Val]) -> Val:
         """A vector put together from scalars, each lane a point of its own."""
-        state, writer = self.state, self.state.writer
+        state = self.state
         axis = state.vector_axis
         assert axis is not None
         dtype = state.bufs[load.buf].dtype
@@ -266,7 +264,9 @@ class Evaluator:
         passed = otherwise if dtype != "bool" else constant(0, "u8", mask.width)
         name = f"llvm.masked.load.{_mangled(stored, mask.width)}.p0"
         align = f"i32 {itemsize(dtype)}"
-        loaded = writer.call(kind, name, f"ptr {pointer}", align, str(mask), f"{kind} {passed.name}")
+        loaded = writer.call(
+            kind, name, f"ptr {pointer}", align, str(mask), f"{kind} {passed.name}"
+        )
         raw = Val(loaded, stored, mask.width)
         return cast(writer, raw, "bool") if dtype == "bool" else raw
 

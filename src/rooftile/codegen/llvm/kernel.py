@@ -6,13 +6,14 @@ outside its buffer, else 0.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
 from rooftile.codegen.llvm.normal import normalised
-from rooftile.codegen.llvm.reduction import Reducer
+from rooftile.codegen.llvm.reducer import Reducer
 from rooftile.codegen.llvm.sink import Memory, Scratch, Sink
-from rooftile.codegen.llvm.state import Local, Span, State, buffer_bytes
+from rooftile.codegen.llvm.state import Local, Span, State
 from rooftile.core.affine import Affine, affine
 from rooftile.core.dtype import itemsize
 from rooftile.core.errors import NotLowered
@@ -29,8 +30,10 @@ from rooftile.ir.tile import (
     Stmt,
     Store,
     Tile,
+    subtiles,
 )
-from rooftile.ir.tile.keep import stored_lets
+from rooftile.ir.tile.layout import physical_shape
+from rooftile.ir.tile.materialise import stored_lets
 from rooftile.native.target import Target
 
 
@@ -68,7 +71,9 @@ class _Emitter:
         starts = []
         for buf in self.kernel.bufs:
             if buf.space == "scratch":
-                offset = state.allocate(buf.name, buffer_bytes(buf))
+                offset = state.allocate(
+                    buf.name, math.prod(physical_shape(buf)) * itemsize(buf.dtype)
+                )
                 starts.append(f"  %{buf.name} = getelementptr i8, ptr %scratch, i64 {offset}")
         self._grid(0)
         return self._finish(starts)
@@ -134,7 +139,7 @@ class _Emitter:
     def _keep(self, name: str, tile: Tile) -> None:
         """Compute a tile into scratch memory and let `name` mean it from here on."""
         state = self.state
-        dims = [axis for axis in state.scope.dims(tile)]
+        dims = list(state.scope.dims(tile))
         vector = self.sink.vector_axis(tile, dims, None)
         if vector:
             dims = [axis for axis in dims if axis != vector] + [vector]
@@ -258,8 +263,6 @@ def _names(axis: Axis) -> tuple[str, ...]:
 
 
 def _reads_renamed(tile: Tile, name: str, state: State) -> bool:
-    from rooftile.ir.tile import subtiles
-
     for part in subtiles(tile):
         if isinstance(part, Rename) and any(
             isinstance(inner, Ref) and inner.name == name for inner in subtiles(part)

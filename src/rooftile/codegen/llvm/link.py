@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from rooftile import memory
 from rooftile.codegen.llvm.entry import entry_text
 from rooftile.codegen.llvm.kernel import KernelText
-from rooftile.codegen.llvm.layout import packed
 from rooftile.core.dtype import itemsize
 from rooftile.ir.graph import Array, Graph, Value
 from rooftile.ir.program import Arg, Buffer, KernelFacts, Launch, Port, Program
 from rooftile.ir.tile import Buf, Kernel
+from rooftile.ir.tile.layout import pack
 from rooftile.native.aligned import aligned
 
 ENTRY = "rooftile_entry"
@@ -97,14 +97,16 @@ class _Linker:
 
     def _constant(self, value: str, buf: Buf) -> str:
         """The name of a constant in the layout that a kernel reads it in."""
-        suffix = "" if buf.layout is None else "@" + "_".join(
-            f"{dim}{part[0]}{block}" for dim, block, part in buf.layout
+        suffix = (
+            ""
+            if buf.layout is None
+            else "@" + "_".join(f"{dim}{part[0]}{block}" for dim, block, part in buf.layout)
         )
         name = value + suffix
         if name not in self.constants:
             array = self.graph.constants[value]
             sizes = [extent for extent in buf.shape if isinstance(extent, int)]
-            self.constants[name] = packed(buf, array.reshape(sizes))
+            self.constants[name] = np.ascontiguousarray(pack(buf, array.reshape(sizes)))
         return name
 
     def _place(
@@ -140,9 +142,7 @@ class _Linker:
         value = self.places[name]
         return math.prod(value.dims) * itemsize(value.dtype)
 
-    def _program(
-        self, buffers: list[Buffer], launches: list[Launch], inputs: set[str]
-    ) -> Program:
+    def _program(self, buffers: list[Buffer], launches: list[Launch], inputs: set[str]) -> Program:
         values = self.graph.values
 
         def port(name: str) -> Port:
@@ -168,6 +168,3 @@ class _Linker:
                 array = np.ascontiguousarray(self.constants[buffer.name])
                 block[buffer.offset : buffer.end] = array.reshape(-1).view(np.uint8)
         return block
-
-
-__all__ = ["ENTRY", "Linked", "Unit", "link", "replace"]

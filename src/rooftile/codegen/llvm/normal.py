@@ -130,5 +130,3 @@ def _named(tile: Tile, lets: list[Let], counter: list[int]) -> Ref:
 def normalised(kernel: Kernel) -> Kernel:
     """Both rewrites."""
     return name_reductions(absorb_loops(kernel))
-
-

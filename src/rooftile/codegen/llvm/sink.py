@@ -6,12 +6,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import product
 
-from rooftile.codegen.llvm.reduction import Reducer
+from rooftile.codegen.llvm.reducer import Reducer
 from rooftile.codegen.llvm.state import Place, Point, Span, State
-from rooftile.codegen.llvm.values import splat
+from rooftile.codegen.llvm.values import Val, splat
 from rooftile.core.affine import Affine
 from rooftile.core.dtype import DType, itemsize
-from rooftile.ir.tile import Const, Dot, Iota, Load, Reduce, Ref, Tile, children
+from rooftile.ir.tile import Dot, Load, Reduce, Ref, Tile, children
 
 Segment = tuple[int, int, int]
 """(start, count, size): `count` pieces of `size` elements, from `start`."""
@@ -143,7 +143,7 @@ class Sink:
         state = self.state
         vector = self.vector_axis(tile, to.dims, to)
         others = [a for a in to.dims if a != vector and state.spans[a].size > 1]
-        reductions = list(_reductions(tile, state))
+        reductions = _reductions(tile, state)
         lanes = self.lanes(to.dtype(state))
         total = -(-state.spans[vector].size // lanes) if vector else 1
         if not reductions:
@@ -155,7 +155,9 @@ class Sink:
         vectors = 1 if shared else min(total, 2)
         if vector in self.hints:
             vectors = max(1, -(-self.hints[vector] // lanes))
-        limit = 8 if shared or not vector else self.registers * 7 // 8 // (vectors * len(reductions))
+        limit = (
+            8 if shared or not vector else self.registers * 7 // 8 // (vectors * len(reductions))
+        )
         rows: dict[str, int] = {}
         for axis in reversed(others):
             most = min(max(limit, 1), self.hints.get(axis, limit))
@@ -186,8 +188,7 @@ class Sink:
             (axis, _peel(split(state.spans[axis].size, shape.rows[axis]), axis in peeled))
             for axis in rows
         ]
-        reduces = next(_reductions(tile, state), None) is not None
-        order = panels + steps + blocks if reduces else steps + blocks + panels
+        order = panels + steps + blocks if _reductions(tile, state) else steps + blocks + panels
         self._segments(order, {}, lambda sizes: self._register_tile(tile, to, shape, lanes, sizes))
 
     def _segments(
@@ -240,11 +241,8 @@ class Sink:
             else:
                 evaluator.write(pointer, wide, point.lanes)
 
-    def _scatter(self, to: Destination, axis: str, point: Point, value: object) -> None:
+    def _scatter(self, to: Destination, axis: str, point: Point, value: Val) -> None:
         """Store the lanes of a vector one by one, where the destination is not contiguous."""
-        from rooftile.codegen.llvm.values import Val
-
-        assert isinstance(value, Val)
         state, evaluator = self.state, self.reducer.evaluator
         for lane in range(point.lanes):
             here = point.at({axis: point.offsets.get(axis, 0) + lane})
@@ -255,7 +253,8 @@ class Sink:
         """Axes whose ends may read outside a padded buffer."""
         state = self.state
         extents = {
-            name: axis.extent for name, axis in state.scope.axes.items()
+            name: axis.extent
+            for name, axis in state.scope.axes.items()
             if isinstance(axis.extent, int)
         }
         found: set[str] = set()
@@ -314,17 +313,13 @@ def vector_pieces(size: int, lanes: int) -> list[tuple[int, int, int]]:
     return pieces
 
 
-def _reductions(tile: Tile, state: State) -> Sequence[Tile] | object:
+def _reductions(tile: Tile, state: State) -> list[Tile]:
     """The outermost Dots and Reduces of an expression, through the Lets that are not stored."""
-    return iter(_find_reductions(tile, state))
-
-
-def _find_reductions(tile: Tile, state: State) -> list[Tile]:
     if isinstance(tile, Ref):
-        return _find_reductions(state.lets[tile.name], state) if tile.name in state.lets else []
+        return _reductions(state.lets[tile.name], state) if tile.name in state.lets else []
     if isinstance(tile, (Dot, Reduce)):
         return [tile]
-    return [found for child in children(tile) for found in _find_reductions(child, state)]
+    return [found for child in children(tile) for found in _reductions(child, state)]
 
 
 def _padded_loads(tile: Tile, state: State) -> list[Load]:
@@ -332,6 +327,3 @@ def _padded_loads(tile: Tile, state: State) -> list[Load]:
         return _padded_loads(state.lets[tile.name], state) if tile.name in state.lets else []
     own = [tile] if isinstance(tile, Load) and tile.pad is not None else []
     return own + [load for child in children(tile) for load in _padded_loads(child, state)]
-
-
-__all__ = ["Const", "Iota", "Memory", "Scratch", "Sink", "split", "vector_pieces"]

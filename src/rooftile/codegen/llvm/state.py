@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from rooftile.codegen.llvm.values import Val
 from rooftile.codegen.llvm.writer import Writer
-from rooftile.core.affine import Affine, bind
+from rooftile.core.affine import Affine
 from rooftile.core.dtype import DType, itemsize
 from rooftile.ir.tile import (
     Buf,
@@ -25,6 +25,8 @@ from rooftile.ir.tile import (
     Scope,
     Tile,
 )
+from rooftile.ir.tile.layout import PhysicalDim, physical_dims
+from rooftile.ir.tile.query import halo_of
 
 
 @dataclass(frozen=True)
@@ -87,7 +89,7 @@ class State:
         self.inside: set[tuple[int, int]] = set()
         """(load, dim) pairs that the loops around keep inside the buffer."""
         self._free: dict[int, tuple[Tile, frozenset[str]]] = {}
-        self._strides: dict[str, list[Stride]] = {}
+        self._physical: dict[str, tuple[PhysicalDim, ...]] = {}
         self._linear: dict[int, tuple[Load, Affine | None]] = {}
 
     # -- what an expression depends on
@@ -186,11 +188,11 @@ class State:
 
     # -- addresses
 
-    def parts(self, buf: Buf) -> list[Stride]:
+    def parts(self, buf: Buf) -> tuple[PhysicalDim, ...]:
         """The physical dims of a buffer, outermost first."""
-        known = self._strides.get(buf.name)
+        known = self._physical.get(buf.name)
         if known is None:
-            known = self._strides[buf.name] = physical(buf)
+            known = self._physical[buf.name] = physical_dims(buf)
         return known
 
     def linear(self, load: Load) -> Affine | None:
@@ -207,35 +209,36 @@ class State:
         total = Affine()
         for part in self.parts(buf):
             index = load.index[part.dim]
-            if part.kind != "all" or part.factors or not isinstance(index, Affine):
+            if part.part != "all" or part.factors or not isinstance(index, Affine):
                 return None
-            total = total + (index + low_halo(buf, part.dim)) * part.stride
-        return total
+            total = total + (index + halo_of(buf, part.dim)[0]) * part.stride
+        return total * itemsize(buf.dtype)
 
     def place(self, load: Load, point: Point) -> Place:
         """The byte offset of a load's element at a point; its index must be affine."""
         linear = self.linear(load)
         if linear is not None:
-            return self._sum(linear, point)
+            return self.offset(linear, point)
         buf = self.bufs[load.buf]
         terms: dict[str, int] = {}
         const = 0
         for part in self.parts(buf):
             index = load.index[part.dim]
             assert isinstance(index, Affine)
-            here, offset = self._sum(index, point)
-            if part.kind == "all":
-                offset += low_halo(buf, part.dim)
+            here, offset = self.offset(index, point)
+            if part.part == "all":
+                offset += halo_of(buf, part.dim)[0]
             else:
                 block = part.block
                 assert all(coef % block == 0 for _, coef in here), f"{buf.name}: unaligned block"
-                offset = offset // block if part.kind == "div" else offset % block
-                here = tuple((n, c // block) for n, c in here) if part.kind == "div" else ()
+                offset = offset // block if part.part == "div" else offset % block
+                here = tuple((n, c // block) for n, c in here) if part.part == "div" else ()
             if part.factors:
                 here, offset = self._scaled(Affine(here, offset), part.factors)
-            const += offset * part.stride
+            scale = part.stride * itemsize(buf.dtype)
+            const += offset * scale
             for name, coef in here:
-                terms[name] = terms.get(name, 0) + coef * part.stride
+                terms[name] = terms.get(name, 0) + coef * scale
         return tuple(sorted((n, c) for n, c in terms.items() if c)), const
 
     def _scaled(self, value: Affine, factors: tuple[Affine, ...]) -> Place:
@@ -255,7 +258,7 @@ class State:
             total = total + (self.position(axis, point) - base) * stride
         return total.terms, total.const
 
-    def _sum(self, linear: Affine, point: Point) -> Place:
+    def offset(self, linear: Affine, point: Point) -> Place:
         terms: dict[str, int] = {}
         const = linear.const
         for axis, coef in linear.terms:
@@ -281,9 +284,9 @@ class State:
                 continue
             if part.factors and index.coef(axis):
                 return None
-            if part.kind != "div":
+            if part.part != "div":
                 total += index.coef(axis) * part.stride
-        return total
+        return total * itemsize(buf.dtype)
 
     def allocate(self, name: str, nbytes: int) -> int:
         """Bytes of scratch memory, 64-byte aligned; the same name gets the same place."""
@@ -291,58 +294,3 @@ class State:
             self.scratch[name] = self.scratch_bytes
             self.scratch_bytes += -(-nbytes // 64) * 64
         return self.scratch[name]
-
-
-def full_extent(buf: Buf, dim: int) -> int:
-    """Cells along a dim, halo and the rounding of blocks included; a symbolic dim counts 1."""
-    extent = buf.shape[dim]
-    if not isinstance(extent, int):
-        return 1
-    blocks = [b for d, b, part in buf.layout or () if d == dim and part != "all"]
-    if blocks:
-        extent = -(-extent // blocks[0]) * blocks[0]
-    low, high = buf.halo[dim] if buf.halo else (0, 0)
-    return extent + low + high
-
-
-@dataclass(frozen=True)
-class Stride:
-    """A physical dim: which part of which logical dim, `stride` bytes times the symbolic extents
-    in `factors`."""
-
-    dim: int
-    block: int
-    kind: str
-    stride: int
-    factors: tuple[Affine, ...] = ()
-
-
-def low_halo(buf: Buf, dim: int) -> int:
-    """Cells in front of a dim."""
-    return buf.halo[dim][0] if buf.halo else 0
-
-
-def physical(buf: Buf) -> list[Stride]:
-    """The physical dims of a buffer, outermost first."""
-    layout = buf.layout or tuple((d, 1, "all") for d in range(len(buf.shape)))
-    found: list[Stride] = []
-    stride = itemsize(buf.dtype)
-    factors: tuple[Affine, ...] = ()
-    for dim, block, kind in reversed(layout):
-        found.append(Stride(dim, block, kind, stride, factors))
-        symbolic = buf.shape[dim]
-        if isinstance(symbolic, Affine):
-            factors = (*factors, symbolic)
-            continue
-        extent = full_extent(buf, dim)
-        stride *= {"all": extent, "div": extent // block, "mod": block}[kind]
-    return found[::-1]
-
-
-def buffer_bytes(buf: Buf, symbols: Mapping[str, int] | None = None) -> int:
-    """The bytes a buffer takes in its layout."""
-    total = itemsize(buf.dtype)
-    for dim, extent in enumerate(buf.shape):
-        known = full_extent(buf, dim)
-        total *= known if isinstance(extent, int) else bind(extent, symbols)
-    return total

@@ -89,13 +89,15 @@ class Writer:
         total = ""
         for name, coef in sorted(value.terms, key=self._order):
             scaled = name if coef == 1 else self.hoisted(f"mul nsw i64 {name}, {coef}", [name])
-            total = self.hoisted(f"add nsw i64 {total}, {scaled}", [total, scaled]) if total else (
-                scaled
+            total = (
+                self.hoisted(f"add nsw i64 {total}, {scaled}", [total, scaled])
+                if total
+                else (scaled)
             )
         if not total:
             return str(value.const)
-        return self.hoisted(f"add nsw i64 {total}, {value.const}", [total]) if value.const else (
-            total
+        return (
+            self.hoisted(f"add nsw i64 {total}, {value.const}", [total]) if value.const else (total)
         )
 
     def pointer(self, base: str, offset: Affine) -> str:
@@ -163,7 +165,9 @@ class Writer:
             f"  {counter} = phi i64 [{start}, %enter.{number}], [{following}, %next.{number}]"
         )
         for phi, (kind, value), last in zip(phis, carried, after, strict=True):
-            lines.append(f"  {phi} = phi {kind} [{value}, %enter.{number}], [{last}, %next.{number}]")
+            lines.append(
+                f"  {phi} = phi {kind} [{value}, %enter.{number}], [{last}, %next.{number}]"
+            )
         lines += scope.lines
         lines += [f"  br label %next.{number}", f"next.{number}:"]
         lines.append(f"  {following} = add nsw i64 {counter}, 1")
@@ -176,7 +180,9 @@ class Writer:
             return list(after)
         results = [self.fresh() for _ in carried]
         for name, (kind, value), last in zip(results, carried, after, strict=True):
-            lines.append(f"  {name} = phi {kind} [{value}, %enter.{number}], [{last}, %next.{number}]")
+            lines.append(
+                f"  {name} = phi {kind} [{value}, %enter.{number}], [{last}, %next.{number}]"
+            )
         return results
 
     def when(self, condition: str, body: Callable[[], None]) -> None:
@@ -188,7 +194,10 @@ class Writer:
         scope = self.scopes.pop()
         lines = self.scopes[-1].lines
         lines += [f"  br label %enter.{number}", f"enter.{number}:", *scope.pre]
-        lines += [f"  br i1 {condition}, label %loop.{number}, label %exit.{number}", f"loop.{number}:"]
+        lines += [
+            f"  br i1 {condition}, label %loop.{number}, label %exit.{number}",
+            f"loop.{number}:",
+        ]
         lines += [*scope.lines, f"  br label %exit.{number}", f"exit.{number}:"]
 
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from rooftile.core.affine import Affine, bind
 from rooftile.core.cost import Cost
 from rooftile.core.dtype import DType, itemsize
-from rooftile.ir.tile.materialise import materialised
+from rooftile.ir.tile.materialise import stored_lets
 from rooftile.ir.tile.query import complete_scope, lineage, placed, tile_size, trips
 from rooftile.ir.tile.records import (
     Axis,
@@ -122,7 +122,7 @@ class _Counter:
             for buf in self.kernel.bufs
             if buf.space == "scratch"
         )
-        for name in materialised(self.kernel):
+        for name in stored_lets(self.kernel, self.scope.dims):
             dims, dtype = self.scope.tiles[name]
             total += self.tile_elements(dims) * itemsize(dtype)
         return total

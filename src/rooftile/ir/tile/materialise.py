@@ -1,12 +1,12 @@
-"""Which Lets become memory or registers, computed once, and which are recomputed at each use."""
+"""Which Lets a CPU keeps in scratch memory, computed once; the others live in registers."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass
 
-from rooftile.ir.tile.query import complete_scope
 from rooftile.ir.tile.records import (
+    Cast,
     Dot,
     For,
     Kernel,
@@ -15,150 +15,178 @@ from rooftile.ir.tile.records import (
     Map,
     Reduce,
     Ref,
-    Scope,
+    Rename,
     Stmt,
-    Store,
     Tile,
     children,
+    expressions,
+    loops,
+    stores,
     subtiles,
 )
 
-EXPENSIVE = frozenset({"exp", "erf", "tanh", "log", "div", "sqrt"})
-"""Scalar operations that cost more than keeping their result."""
-
-
-def materialised(kernel: Kernel) -> frozenset[str]:
-    """Names of the Lets that must be held.
-
-    A Let is held where
-    - it contains a Dot, a Reduce or an expensive Map, and it is used more than once, in a loop
-      inside its own, in an operand of a Dot or Reduce, or by an expression of more dims;
-    - it reads a buffer that is stored to, or a carry that changes, before it is used;
-    - it is used in a Dot's operand and is more than a Load.
-    What a Let takes from another that is not held counts as its own.
-    """
-    census = _Census(complete_scope(kernel))
-    census.block(kernel.body)
-    return census.held()
+EXPENSIVE = frozenset(("exp", "log", "erf", "tanh"))
+"""Operations that are not done while accumulators fill the registers, nor twice."""
 
 
 @dataclass
-class _Use:
-    clock: int
-    loops: tuple[int, ...]
-    dims: int
-    reduced: bool
-    dotted: bool
+class Use:
+    """How a Let is used: by how many stored tiles, and whether inside a reduction or a Rename."""
+
+    sinks: int = 0
+    inside: bool = False
+    renamed: bool = False
+    expensive: bool = False
+    reduced: frozenset[str] = frozenset()
+    spanned: frozenset[str] = frozenset()
 
 
-@dataclass
-class _Entry:
-    expr: Tile
-    clock: int
-    depth: int
-    uses: list[_Use] = field(default_factory=list)
+Dims = Callable[[Tile], tuple[str, ...]]
 
 
-class _Census:
-    """Lets, their uses, and when buffers and carries change, by a clock that statements advance.
-
-    A loop is known by the clock at its start; `ends` has the clock behind it.
+def stored_lets(kernel: Kernel, dims: Dims) -> frozenset[str]:
+    """The Lets that are computed once and kept in scratch memory; the others are computed where
+    they are used, in registers. `dims` gives the dims of an expression.
     """
-
-    def __init__(self, scope: Scope) -> None:
-        self.scope = scope
-        self.lets: dict[str, _Entry] = {}
-        self.changes: dict[str, list[int]] = {}
-        self.ends: dict[int, int] = {}
-        self.loops: tuple[int, ...] = ()
-        self.clock = 0
-
-    def block(self, body: tuple[Stmt, ...]) -> None:
-        for stmt in body:
-            self.clock += 1
-            if isinstance(stmt, Let):
-                self.use(stmt.expr)
-                self.lets[stmt.name] = _Entry(stmt.expr, self.clock, len(self.loops))
-            elif isinstance(stmt, Store):
-                self.use(stmt.expr)
-                self.change(stmt.buf)
-            else:
-                self.loop(stmt)
-
-    def loop(self, loop: For) -> None:
-        for carry in loop.carry:
-            self.use(carry.init)
-            self.change(carry.name)
-        self.clock += 1
-        start = self.clock
-        self.loops += (start,)
-        self.block(loop.body)
-        self.clock += 1
-        for carry in loop.carry:
-            self.use(carry.next)
-        self.clock += 1
-        for carry in loop.carry:
-            self.change(carry.name)
-        self.loops = self.loops[:-1]
-        self.ends[start] = self.clock
-
-    def change(self, name: str) -> None:
-        self.changes.setdefault(name, []).append(self.clock)
-
-    def use(self, top: Tile) -> None:
-        self._use(top, len(self.scope.dims(top)), False, False)
-
-    def _use(self, tile: Tile, dims: int, reduced: bool, dotted: bool) -> None:
-        if isinstance(tile, Ref) and tile.name in self.lets:
-            self.lets[tile.name].uses.append(_Use(self.clock, self.loops, dims, reduced, dotted))
-        for child, in_dot in _operands(tile):
-            inner = reduced or in_dot or isinstance(tile, Reduce)
-            wide = max(dims, len(self.scope.dims(tile)))
-            self._use(child, wide, inner, dotted or in_dot)
-
-    def held(self) -> frozenset[str]:
-        found: set[str] = set()
-        for name, entry in self.lets.items():
-            if self.must_hold(entry, found):
+    lets = {s.name: s.expr for s in _all_lets(kernel.body)}
+    carried = {carry.name for loop in loops(kernel.body) for carry in loop.carry}
+    kept: set[str] = set()
+    order = list(lets)
+    while True:
+        found = set(kept)
+        for name in reversed(order):
+            if name not in found and _is_kept(name, lets, kernel, found, dims):
                 found.add(name)
-        return frozenset(found)
-
-    def must_hold(self, entry: _Entry, found: set[str]) -> bool:
-        parts = list(self.inlined(entry.expr, found))
-        dims = len(self.scope.dims(entry.expr))
-        uses = entry.uses
-        if any(map(_costly, parts)) and (
-            len(uses) > 1
-            or any(u.reduced or len(u.loops) > entry.depth or u.dims > dims for u in uses)
-        ):
-            return True
-        sources = {p.buf for p in parts if isinstance(p, Load)}
-        sources |= {p.name for p in parts if isinstance(p, Ref)}
-        last = max((self.last(use, entry) for use in uses), default=0)
-        if any(entry.clock <= at < last for name in sources for at in self.changes.get(name, ())):
-            return True
-        return any(use.dotted for use in uses) and not isinstance(entry.expr, Load)
-
-    def last(self, use: _Use, entry: _Entry) -> int:
-        """When a use happens for the last time: at the end of the loops between it and the Let."""
-        between = use.loops[entry.depth :]
-        return self.ends[between[0]] if between else use.clock
-
-    def inlined(self, tile: Tile, found: set[str]) -> Iterator[Tile]:
-        """Everything in an expression, through Lets that are not held."""
-        for sub in subtiles(tile):
-            yield sub
-            if isinstance(sub, Ref) and sub.name in self.lets and sub.name not in found:
-                yield from self.inlined(self.lets[sub.name].expr, found)
+        if found == kept:
+            return frozenset(kept - carried)
+        kept = found
 
 
-def _operands(tile: Tile) -> list[tuple[Tile, bool]]:
-    """The children of an expression, and whether each is an operand of a Dot."""
+def _all_lets(body: tuple[Stmt, ...]) -> list[Let]:
+    out: list[Let] = []
+    for stmt in body:
+        if isinstance(stmt, Let):
+            out.append(stmt)
+        elif isinstance(stmt, For):
+            out += _all_lets(stmt.body)
+    return out
+
+
+def _is_kept(
+    name: str,
+    lets: dict[str, Tile],
+    kernel: Kernel,
+    kept: set[str],
+    dims: Dims,
+) -> bool:
+    tile = lets[name]
+    whole = _inlined(tile, lets, kept)
+    if _is_stale(name, whole, kernel):
+        return True
+    use = _uses(name, lets, kernel, kept, dims)
+    reduction = any(isinstance(part, (Dot, Reduce)) for part in whole)
+    costly = reduction or any(isinstance(p, Map) and p.op in EXPENSIVE for p in whole)
+    works = costly or any(
+        isinstance(p, (Map, Cast)) or (isinstance(p, Load) and children(p)) for p in whole
+    )
+    if use.renamed and works:
+        return True
+    if isinstance(tile, (Dot, Reduce)) and use.spanned & set(_reduced_axes(tile)):
+        return True
+    if use.inside and works and set(dims(tile)) - use.reduced:
+        return costly or _repeats(name, lets, kernel, dims)
+    if isinstance(tile, (Dot, Reduce)) and use.expensive:
+        return True
+    if reduction and use.inside:
+        return True
+    return costly and use.sinks > 1
+
+
+def _repeats(name: str, lets: dict[str, Tile], kernel: Kernel, dims: Dims) -> bool:
+    """Whether a reduction that reads this Let would compute it again for other dims."""
+    mine = set(dims(lets[name]))
+    for user, tile in lets.items():
+        for part in subtiles(tile):
+            if not isinstance(part, Dot) or not _mentions(part, name, lets, set()):
+                continue
+            if set(dims(lets[user])) - mine:
+                return True
+    return False
+
+
+def _inlined(tile: Tile, lets: dict[str, Tile], kept: set[str]) -> list[Tile]:
+    """All parts of an expression, through the Lets that are not kept."""
+    out: list[Tile] = []
+    for part in subtiles(tile):
+        out.append(part)
+        if isinstance(part, Ref) and part.name in lets and part.name not in kept:
+            out += _inlined(lets[part.name], lets, kept)
+    return out
+
+
+def _is_stale(name: str, parts: list[Tile], kernel: Kernel) -> bool:
+    """Whether a buffer that it reads is written in this kernel."""
+    written = {store.buf for store in stores(kernel.body)}
+    return any(isinstance(p, Load) and p.buf in written and not _scratch(kernel, p) for p in parts)
+
+
+def _scratch(kernel: Kernel, load: Load) -> bool:
+    return kernel.buf(load.buf).space == "scratch"
+
+
+def _reduced_axes(tile: Dot | Reduce) -> tuple[str, ...]:
     if isinstance(tile, Dot):
-        both = [(tile.a, True), (tile.b, True)]
-        return both if tile.acc is None else [*both, (tile.acc, False)]
-    return [(child, False) for child in children(tile)]
+        return tile.over
+    inner = _reduced_axes(tile.x) if isinstance(tile.x, Reduce) else ()
+    return (tile.axis, *inner)
 
 
-def _costly(tile: Tile) -> bool:
-    return isinstance(tile, (Dot, Reduce)) or (isinstance(tile, Map) and tile.op in EXPENSIVE)
+def _uses(name: str, lets: dict[str, Tile], kernel: Kernel, kept: set[str], dims: Dims) -> Use:
+    use = Use()
+    ends = [
+        tile
+        for tile in expressions(kernel.body)
+        if not any(tile is lets[n] for n in lets if n not in kept)
+    ]
+    for tile in ends:
+        if _note(tile, name, lets, kept, use, False, False, frozenset()):
+            use.sinks += 1
+            use.spanned |= frozenset(dims(tile))
+    return use
+
+
+def _note(
+    tile: Tile,
+    name: str,
+    lets: dict[str, Tile],
+    kept: set[str],
+    use: Use,
+    inside: bool,
+    expensive: bool,
+    reduced: frozenset[str],
+) -> bool:
+    if isinstance(tile, Ref):
+        if tile.name == name:
+            use.inside |= inside
+            use.expensive |= expensive
+            use.reduced |= reduced
+            return True
+        if tile.name in lets and tile.name not in kept:
+            return _note(lets[tile.name], name, lets, kept, use, inside, expensive, reduced)
+        return False
+    if isinstance(tile, (Dot, Reduce)):
+        inside, expensive = True, False
+        reduced |= frozenset(tile.over if isinstance(tile, Dot) else (tile.axis,))
+    if isinstance(tile, Map) and tile.op in EXPENSIVE:
+        expensive = True
+    found = False
+    for child in children(tile):
+        here = _note(child, name, lets, kept, use, inside, expensive, reduced)
+        use.renamed |= here and isinstance(tile, Rename)
+        found |= here
+    return found
+
+
+def _mentions(tile: Tile, name: str, lets: dict[str, Tile], kept: set[str]) -> bool:
+    parts = _inlined(tile, lets, kept)
+    return any(isinstance(part, Ref) and part.name == name for part in parts)

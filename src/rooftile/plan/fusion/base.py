@@ -20,6 +20,9 @@ class Rule:
     refuse: Callable[[Partition, Group, Group], Refusal | None]
 
 
+__all__ = ["Group", "Partition", "Refusal", "Rule", "kinds", "never", "only"]
+
+
 def kinds(group: Group) -> frozenset[str]:
     """The kinds of op in a group."""
     return frozenset(group.kinds())

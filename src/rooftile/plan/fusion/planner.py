@@ -59,9 +59,7 @@ class Verdict:
 class Planner:
     """One run of the planner over a graph."""
 
-    def __init__(
-        self, graph: Graph, machine: Machine, journal: Journal, trial: Trial
-    ) -> None:
+    def __init__(self, graph: Graph, machine: Machine, journal: Journal, trial: Trial) -> None:
         self.graph = graph
         self.machine = machine
         self.journal = journal
@@ -91,7 +89,9 @@ class Planner:
             except NotLowered as refusal:
                 views = [n for n in region.nodes if n.op in VIEWS and n not in group.nodes]
                 if not views:
-                    raise NotLowered(f"%{group.name}: no kernel for {group.root.op}: {refusal}") from None
+                    raise NotLowered(
+                        f"%{group.name}: no kernel for {group.root.op}: {refusal}"
+                    ) from None
                 copy = self.partition.make(views[-1])
                 self.journal.add("copies", (views[-1].name, group.name), "stored", str(refusal))
                 todo += [copy.number, group.number]

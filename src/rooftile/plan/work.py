@@ -1,0 +1,43 @@
+"""The work of a graph that no plan changes: operations of the direct algorithms, compulsory bytes."""
+
+from __future__ import annotations
+
+from rooftile.core.cost import Cost
+from rooftile.core.journal import Journal
+from rooftile.ir.graph import Graph, Value
+from rooftile.ops import OPS
+from rooftile.plan.cost import nbytes
+
+
+def work(graph: Graph) -> Cost:
+    """Operations by dtype; inputs and constants read once, outputs written once.
+
+    Of a table that is only gathered from, the rows that are read count.
+    """
+    flops: dict[str, int] = {}
+    for node in graph.nodes:
+        inputs = [graph.values[name] for name in node.inputs]
+        count = OPS[node.op].flops(dict(node.attrs), inputs, node.outputs)
+        flops[node.output.dtype] = flops.get(node.output.dtype, 0) + count
+    values = graph.values
+    read = sum(_read(graph, values[name]) for name in values if name not in graph.producers)
+    written = sum(nbytes(values[name]) for name in graph.outputs)
+    return Cost({dtype: count for dtype, count in flops.items() if count}, read, written)
+
+
+def record_work(graph: Graph, journal: Journal) -> None:
+    """Leave the work of the simplified graph in the journal, for the report."""
+    cost = work(graph)
+    reason = "operations of the direct algorithms; inputs, outputs and weights once"
+    facts = {"flops": dict(cost.flops), "bytes": cost.nbytes}
+    journal.add("work", (graph.name,), "counted", reason, **facts)
+
+
+def _read(graph: Graph, value: Value) -> int:
+    users = graph.consumers[value.name]
+    if not users:
+        return 0
+    gathers = [n for n in users if n.op == "gather" and value.name not in n.inputs[1:]]
+    if len(gathers) < len(users):
+        return nbytes(value)
+    return min(nbytes(value), sum(nbytes(node.output) for node in gathers))
