@@ -6,37 +6,34 @@ Best gain first; each pair that was looked at leaves its verdict in the journal.
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
+from importlib import import_module
 
 from rooftile.core.errors import NotLowered
 from rooftile.core.journal import Journal
-from rooftile.ir.graph import Array, Graph, Region
+from rooftile.ir.graph import Graph, Region
 from rooftile.machine.model import Machine
 from rooftile.plan.cost import Prediction, nbytes, predict
-from rooftile.plan.fusion import (
-    attention,
-    dot_rows,
-    elementwise,
-    epilogue,
-    pool,
-    prologue,
-    rows,
-    window_operand,
-)
+from rooftile.plan.fusion.base import Rule
 from rooftile.plan.partition import VIEWS, Group, Partition
 
-RULES = (
-    elementwise.RULE,
-    epilogue.RULE,
-    rows.RULE,
-    dot_rows.RULE,
-    attention.RULE,
-    pool.RULE,
-    window_operand.RULE,
-    prologue.RULE,
+ORDER = (
+    "elementwise",
+    "epilogue",
+    "rows",
+    "dot_rows",
+    "attention",
+    "pool",
+    "window_operand",
+    "prologue",
 )
-"""Asked in this order; the first that is about a pair decides whether it is legal."""
+"""Modules of this folder, each with one RULE, in the order in which they are asked: the first that
+is about a pair of groups decides whether joining them is legal."""
+
+RULES: tuple[Rule, ...] = tuple(
+    import_module(f"rooftile.plan.fusion.{name}").RULE for name in ORDER
+)
 
 MEMORY_READERS = frozenset(("concat",))
 
@@ -198,7 +195,3 @@ def fuse(
 ) -> tuple[Region, ...]:
     """The graph as regions; `join=False` gives one region a node."""
     return Planner(graph, machine, journal, trial).run(join)
-
-
-def _names(constants: Mapping[str, Array]) -> frozenset[str]:
-    return frozenset(constants)
