@@ -27,6 +27,7 @@ ORDER = (
     "pool",
     "window_operand",
     "prologue",
+    "depthwise",
 )
 """Modules of this folder, each with one RULE, in the order in which they are asked: the first that
 is about a pair of groups decides whether joining them is legal."""
