@@ -17,6 +17,14 @@ def gather(call: Call) -> Value:
     return call.emit("gather", data, indices, axis=axis)
 
 
+@reads("GatherElements")
+def gather_elements(call: Call) -> Value:
+    """Elements of one axis picked by an integer for each element."""
+    data, indices = call.input(0), call.input(1)
+    axis = call.axis(call.integer("axis", 0), data.rank)
+    return call.emit("gather_elements", data, indices, axis=axis)
+
+
 @reads("Concat")
 def concat(call: Call) -> Value:
     """Tensors joined along one axis; before opset 4 the axis is 1 where not given."""
