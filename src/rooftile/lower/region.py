@@ -4,7 +4,7 @@ index, down to what the region reads from memory. No sizes are chosen here.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -26,7 +26,7 @@ from rooftile.ir.tile import (
     Tile,
 )
 from rooftile.lower.tidy import tidied
-from rooftile.ops import OPS, Index
+from rooftile.ops import OPS, Body, Index
 
 ROOT_AXES = {0: (), 1: ("i",), 2: ("m", "n"), 3: ("b", "m", "n"), 4: ("b", "h", "w", "n")}
 
@@ -219,6 +219,9 @@ class _Lowering:
             checked.append(part)
         place = tuple(checked)
         self._note(name, place)
+        if pad is not None and node.op == "transpose":
+            # It leaves its own shape exactly where its input does: the input is padded instead.
+            return _body(node)(node, place, _Build(self, node, pad))
         key = (name, place)
         if key not in self.known:
             self.known[key] = self._compute(node, place)
@@ -226,10 +229,7 @@ class _Lowering:
         return tile if pad is None else self._guarded(name, tile, place, pad)
 
     def _compute(self, node: Node, index: Index) -> Tile:
-        body = OPS[node.op].body
-        if body is None:
-            raise NotLowered(f"%{node.name}: {node.op} has no tile body")
-        tile = body(node, index, _Build(self, node))
+        tile = _body(node)(node, index, _Build(self, node))
         if isinstance(tile, (Ref, Load, Const)):
             return tile
         name = f"t{len(self.lets)}"
@@ -363,13 +363,16 @@ class _Build:
 
     lowering: _Lowering
     node: Node
+    pad: float | None = None
 
     @property
     def inputs(self) -> tuple[Value, ...]:
         return tuple(self.lowering.values[name] for name in self.node.inputs)
 
     def arg(self, number: int, index: tuple[object, ...], pad: float | None = None) -> Tile:
-        return self.lowering.value(self.node.inputs[number], index, pad)
+        return self.lowering.value(
+            self.node.inputs[number], index, self.pad if pad is None else pad
+        )
 
     def axis(self, hint: str, extent: Dim) -> Affine:
         return self.lowering.new_axis(hint, extent)
@@ -379,6 +382,13 @@ class _Build:
 
     def split(self, index: Affine, sizes: Sequence[int]) -> Index:
         return self.lowering.split(index, sizes)
+
+
+def _body(node: Node) -> Callable[[Node, Index, Body], Tile]:
+    body = OPS[node.op].body
+    if body is None:
+        raise NotLowered(f"%{node.name}: {node.op} has no tile body")
+    return body
 
 
 def _broadcast(shape: Sequence[int], index: Index) -> Index:
