@@ -214,9 +214,7 @@ def export(network: Network) -> Any:
     )
     graph = helper.make_graph(nodes, "digits", [given], [found], tensors)
     opsets = [helper.make_opsetid("", 17)]
-    model = helper.make_model(
-        graph, producer_name="rooftile", opset_imports=opsets, ir_version=8
-    )
+    model = helper.make_model(graph, producer_name="rooftile", opset_imports=opsets, ir_version=8)
     onnx.checker.check_model(model, full_check=True)
     return model
 

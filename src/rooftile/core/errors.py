@@ -12,11 +12,33 @@ class InvalidModel(RooftileError):
 
 
 class UnsupportedOp(RooftileError):
-    """An operator, or one of its forms, that rooftile does not know."""
+    """An operator, or one of its forms, that rooftile does not know.
+
+    `at` is the place of the node in its graph where a reader met it, else -1.
+    """
+
+    at = -1
+
+
+class NeedsValue(UnsupportedOp):
+    """A node that can be compiled once some values are known, which are computed at run time.
+
+    `inputs`: small inputs of the graph whose contents would do; empty where larger ones matter.
+    `values`: the values nearest to the node whose contents would do. Sessions act on it.
+    """
+
+    inputs: tuple[str, ...] = ()
+    values: tuple[str, ...] = ()
+
+
+class NeedsHost(UnsupportedOp):
+    """A node that no kernel computes as it stands, such as a loop whose trips depend on data."""
 
 
 class UnsupportedType(RooftileError):
-    """An element type that rooftile does not know."""
+    """An element type that rooftile does not know. `at` as in `UnsupportedOp`."""
+
+    at = -1
 
 
 class InvalidInput(RooftileError):

@@ -7,41 +7,69 @@ there is written by the stage that knows it.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from rooftile.core.journal import Decision, Journal
-from rooftile.ir.program import HostCall, Launch, Program
+from rooftile.ir.program import HostCall, Launch, Loop, Program
+from rooftile.ir.program.records import label
 from rooftile.machine import Machine
 from rooftile.report.findings import findings
 from rooftile.report.memory import memory_of
 from rooftile.report.records import Explanation, HostRow, KernelRow, LedgerRow, Total, TransposeRow
 from rooftile.report.roof import Limit, limit
 
+Part = tuple[Program, "Sequence[float] | None"]
+"""A program, and the measured time of each of its steps, as `Executable.profile` gives it."""
+
 
 def explain(
     program: Program, journal: Journal, machine: Machine, seconds: Sequence[float] | None = None
 ) -> Explanation:
-    """`seconds`: measured time of each step, as `Executable.profile` gives it."""
-    times = [None] * len(program.steps) if seconds is None else [s * 1e3 for s in seconds]
-    kernels, host = [], []
-    for step, time in zip(program.steps, times, strict=True):
-        if isinstance(step, Launch):
-            kernels.append(_kernel(step, program, machine, time))
-        elif isinstance(step, HostCall):
-            host.append(_host(step, journal, time))
+    """The explanation of a model that is one program."""
+    return explain_parts(program.name, [(program, seconds)], journal, machine)
+
+
+def explain_parts(
+    model: str,
+    parts: Sequence[Part],
+    journal: Journal,
+    machine: Machine,
+    between: Sequence[HostRow] = (),
+) -> Explanation:
+    """The explanation of a model that runs as several programs, with ops `between` them."""
+    kernels: list[KernelRow] = []
+    host = list(between)
+    for program, seconds in parts:
+        times = [None] * len(program.steps) if seconds is None else [s * 1e3 for s in seconds]
+        for step, time in zip(program.steps, times, strict=True):
+            if isinstance(step, (Launch, Loop)):
+                kernels.append(_kernel(step, program, machine, time))
+            elif isinstance(step, HostCall):
+                host.append(_host(step, journal, time))
+    programs = [program for program, _ in parts]
     facts = Explanation(
-        model=program.name,
+        model=model,
         machine=machine_facts(machine, _threads(kernels)),
-        total=_total(program, journal, machine, kernels, None if seconds is None else sum(seconds)),
+        total=_total(programs, journal, machine, kernels, host, _sum(parts, between)),
         kernels=tuple(kernels),
         ledger=tuple(_ledger(decision) for decision in journal.of("fusion")),
-        memory=memory_of(program),
+        memory=memory_of(programs),
         precision=_precision(kernels),
         host_ops=tuple(host),
         layout=tuple(_transpose(d) for d in journal.of("layout") if d.verdict == "left"),
     )
     return facts.with_findings(tuple(findings(facts, machine)))
+
+
+def _sum(parts: Sequence[Part], between: Sequence[HostRow]) -> float | None:
+    """Seconds of all steps; None where some were not measured."""
+    total = 0.0
+    for _, seconds in parts:
+        if seconds is None:
+            return None
+        total += sum(seconds)
+    return total + sum(row.time_ms or 0.0 for row in between) / 1e3
 
 
 def machine_facts(machine: Machine, threads: int) -> dict[str, Any]:
@@ -57,7 +85,9 @@ def machine_facts(machine: Machine, threads: int) -> dict[str, Any]:
     }
 
 
-def _kernel(step: Launch, program: Program, machine: Machine, time: float | None) -> KernelRow:
+def _kernel(
+    step: Launch | Loop, program: Program, machine: Machine, time: float | None
+) -> KernelRow:
     facts = step.facts
     nbytes = facts.bytes_read + facts.bytes_written
     schedule = _schedule(step, machine)
@@ -65,7 +95,7 @@ def _kernel(step: Launch, program: Program, machine: Machine, time: float | None
     bound = "launch" if machine.launch_s > least.seconds else least.bound
     limit_ms = least.seconds * 1e3
     return KernelRow(
-        name=step.kernel,
+        name=label(step),
         origin=facts.origin,
         ops=facts.ops,
         dtype=facts.dtype,
@@ -83,7 +113,7 @@ def _kernel(step: Launch, program: Program, machine: Machine, time: float | None
     )
 
 
-def _limit(step: Launch, program: Program, machine: Machine, threads: int) -> Limit:
+def _limit(step: Launch | Loop, program: Program, machine: Machine, threads: int) -> Limit:
     """A kernel finds its operands where a run leaves them: weights are swept once a run, so they
     come from the level that holds all constants and the arena, the rest from where it fits.
     """
@@ -99,7 +129,7 @@ def _limit(step: Launch, program: Program, machine: Machine, threads: int) -> Li
     return limit({facts.dtype: facts.flops}, traffic, machine, threads)
 
 
-def _schedule(step: Launch, machine: Machine) -> dict[str, Any]:
+def _schedule(step: Launch | Loop, machine: Machine) -> dict[str, Any]:
     """Choices by name; `tile` holds what has no key of its own, `vector` is in elements."""
     known = {"unroll": None, "vector": None, "threads": 1, "isa": machine.isa}
     found: dict[str, Any] = {"tile": {}, **known}
@@ -150,17 +180,17 @@ def _threads(kernels: Sequence[KernelRow]) -> int:
 
 
 def _total(
-    program: Program,
+    programs: Sequence[Program],
     journal: Journal,
     machine: Machine,
     kernels: Sequence[KernelRow],
+    host: Sequence[HostRow],
     seconds: float | None,
 ) -> Total:
-    flops, nbytes = work_of(program, journal)
+    flops, nbytes = work_of(programs, journal)
     level = machine.level_of(nbytes)
     least = limit(flops, {level: nbytes}, machine, _threads(kernels))
-    hosts = [step.origin for step in program.steps if isinstance(step, HostCall)]
-    nodes = {name for kernel in kernels for name in kernel.origin}.union(*hosts)
+    nodes = {name for kernel in kernels for name in kernel.origin} | {row.node for row in host}
     return Total(
         nodes=len(nodes),
         flops=sum(flops.values()),
@@ -173,12 +203,25 @@ def _total(
     )
 
 
-def work_of(program: Program, journal: Journal) -> tuple[dict[str, int], int]:
-    """Operations by dtype and compulsory bytes: as counted on the graph, else from the program."""
-    for decision in journal.of("work"):
-        return dict(decision.facts["flops"]), int(decision.facts["bytes"])
+def work_of(
+    programs: Sequence[Program], decisions: Iterable[Decision]
+) -> tuple[dict[str, int], int]:
+    """Operations by dtype and compulsory bytes: as counted on the graphs, else from the programs.
+
+    A graph that was compiled more than once was counted more than once: then programs count.
+    """
     flops: dict[str, int] = {}
-    for launch in program.launches:
-        flops[launch.facts.dtype] = flops.get(launch.facts.dtype, 0) + launch.facts.flops
-    ports = sum(port.nbytes for port in (*program.inputs, *program.outputs))
-    return flops, ports + program.constant_bytes
+    counted = [decision.facts for decision in decisions if decision.stage == "work"]
+    if len(counted) == len(programs):
+        for facts in counted:
+            for dtype, count in facts["flops"].items():
+                flops[dtype] = flops.get(dtype, 0) + int(count)
+        return flops, sum(int(facts["bytes"]) for facts in counted)
+    nbytes = 0
+    for program in programs:
+        for step in program.steps:
+            if isinstance(step, (Launch, Loop)):
+                flops[step.facts.dtype] = flops.get(step.facts.dtype, 0) + step.facts.flops
+        nbytes += sum(port.nbytes for port in (*program.inputs, *program.outputs))
+        nbytes += program.constant_bytes
+    return flops, nbytes

@@ -62,8 +62,8 @@ def _host(facts: Explanation) -> Iterator[str]:
     if facts.host_ops:
         first = facts.host_ops[0]
         yield (
-            f"{count(len(facts.host_ops), 'op')} run on the host, such as {first.op} "
-            f"({first.node}): {first.why}; another form of the op in the model may compile"
+            f"{count(len(facts.host_ops), 'op')} on the host, such as {first.op} ({first.node}): "
+            f"{first.why}; another form of the op in the model may compile"
         )
 
 
@@ -72,8 +72,8 @@ def _transposes(facts: Explanation) -> Iterator[str]:
     if moved > MINOR * max(1, sum(k.bytes_read + k.bytes_written for k in facts.kernels)):
         worst = max(facts.layout, key=lambda row: row.bytes)
         yield (
-            f"{count(len(facts.layout), 'transpose')} left move {scaled(moved, 'B')}, the largest "
-            f"because {worst.why}; a model with channels last inside and outside needs none"
+            f"{count(len(facts.layout), 'transpose')} left, {scaled(moved, 'B')} moved, the "
+            f"largest because {worst.why}; a model with channels last inside and outside needs none"
         )
 
 
@@ -92,10 +92,9 @@ def _roof(facts: Explanation) -> Iterator[str]:
     if total.share is None or total.share < NEAR:
         return
     way = "fewer operations or a narrower type" if total.bound == "compute" else "fewer bytes"
-    skips = ", more than all since products with padding are skipped" if total.share > 1.05 else ""
     yield (
-        f"the run is at {percent(total.share)} of the {total.bound} roof{skips}: only {way} can "
-        f"make it faster on this machine"
+        f"the run is at {percent(total.share)} of the {total.bound} roof: only {way} can make it "
+        f"faster on this machine"
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from rooftile.ir.program import Buffer, Program
@@ -20,14 +20,15 @@ class Memory:
     pinning: tuple[str, ...]
 
 
-def memory_of(program: Program) -> Memory:
-    """The figures of a program."""
+def memory_of(programs: Sequence[Program]) -> Memory:
+    """The figures of programs that run one after the other, each with an arena of its own."""
+    largest = max(programs, key=lambda program: program.arena_bytes, default=None)
     return Memory(
-        program.arena_bytes,
-        program.lower_bound_bytes,
-        program.no_reuse_bytes,
-        program.constant_bytes,
-        tuple(buffer.name for buffer in pinning(program)),
+        sum(program.arena_bytes for program in programs),
+        sum(program.lower_bound_bytes for program in programs),
+        sum(program.no_reuse_bytes for program in programs),
+        sum(program.constant_bytes for program in programs),
+        () if largest is None else tuple(buffer.name for buffer in pinning(largest)),
     )
 
 

@@ -62,13 +62,13 @@ def _headline(facts: Explanation) -> Iterator[str]:
 
 def _kernels(facts: Explanation) -> Table:
     measured = facts.total.time_ms is not None
-    table = Table(box=box.SIMPLE_HEAD, padding=(0, 1), pad_edge=False)
-    table.add_column("kernel", no_wrap=True)
-    table.add_column("nodes", no_wrap=True, overflow="ellipsis", ratio=1)
-    for name in ("dtype", "FLOP", "bytes", "FLOP/B", "time" if measured else "predicted"):
-        table.add_column(name, justify="right", no_wrap=True)
-    for name in ("roof", "share", "lost", "bound"):
-        table.add_column(name, justify="right", no_wrap=True)
+    table = Table(box=box.SIMPLE_HEAD, padding=(0, 1), pad_edge=False, expand=True)
+    table.add_column("kernel", no_wrap=True, overflow="ellipsis", ratio=3)
+    table.add_column("nodes", no_wrap=True, overflow="ellipsis", ratio=2)
+    time = "time" if measured else "predicted"
+    figures = ("dtype", "FLOP", "bytes", "FLOP/B", time, "roof", "share", "lost", "bound")
+    for name in figures:
+        table.add_column(name, justify="right", no_wrap=True, min_width=len("14.4 us"))
     for kernel in sorted(facts.kernels, key=lambda kernel: -kernel.lost_ms)[:MOST_KERNELS]:
         table.add_row(*_row(kernel))
     return table

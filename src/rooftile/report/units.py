@@ -14,11 +14,11 @@ def scaled(value: float, unit: str) -> str:
 
 
 def seconds(value: float) -> str:
-    """A time in s, ms or us."""
-    for factor, unit in ((1.0, "s"), (1e-3, "ms")):
+    """A time in s, ms, us or ns."""
+    for factor, unit in ((1.0, "s"), (1e-3, "ms"), (1e-6, "us")):
         if value >= factor:
             return f"{_digits(value / factor)} {unit}"
-    return f"{_digits(value * 1e6)} us"
+    return f"{_digits(value * 1e9)} ns"
 
 
 def percent(share: float) -> str:
