@@ -60,6 +60,12 @@ class Target:
         """Whether `llvm.fma` is an instruction; without one it becomes a call of libm."""
         return self.arch == "aarch64" or self.has("fma") or self.has("avx512f")
 
+    @property
+    def has_half(self) -> bool:
+        """Whether f16 converts from and to f32 in instructions; else LLVM calls a helper that
+        this process may lack."""
+        return self.arch == "aarch64" or self.has("f16c") or self.has("avx512f")
+
 
 def make_target(triple: str, cpu: str, features: str) -> Target:
     """A target with its vector width and register count read from the features."""
