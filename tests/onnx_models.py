@@ -11,6 +11,7 @@ import numpy.typing as npt
 import onnxruntime
 from onnx import helper, numpy_helper
 
+import rooftile
 from rooftile.core.journal import Journal
 from rooftile.frontends.onnx import read
 from rooftile.ir.graph import Graph
@@ -111,3 +112,16 @@ def agrees(model: Any, feeds: dict[str, Array], rtol: float = 2e-5, atol: float 
 def same(op: str, *inputs: Any, opset: int = 17, **more: Any) -> Graph:
     """`agrees` for a model of one node."""
     return agrees(*one_node(op, *inputs, opset=opset, **more))
+
+
+def compiled(op: str, *inputs: Any, opset: int = 17, **more: Any) -> list[Array]:
+    """`agrees` for a model of one node, which is then compiled and run as well; its outputs."""
+    bounds = {name: more.pop(name) for name in ("rtol", "atol") if name in more}
+    model, feeds = one_node(op, *inputs, opset=opset, **more)
+    agrees(model, feeds, **bounds)
+    found = rooftile.InferenceSession(model.SerializeToString()).run(None, feeds)
+    limits = {"rtol": 2e-5, "atol": 2e-6} | bounds
+    for got, want in zip(found, truth(model, feeds), strict=True):
+        assert (got.dtype, got.shape) == (want.dtype, want.shape)
+        np.testing.assert_allclose(got, want, **limits)
+    return list(found)

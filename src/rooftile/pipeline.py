@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from rooftile.codegen.llvm import Work, build
+from rooftile.codegen.llvm import LoopWork, Plan, Work, build
 from rooftile.core.journal import Journal
 from rooftile.core.options import CompileOptions
 from rooftile.frontends import onnx
@@ -16,9 +16,11 @@ from rooftile.ir.tile import Kernel
 from rooftile.lower import lower_all, trial
 from rooftile.machine import Machine, current
 from rooftile.passes import simplify
+from rooftile.plan.alias import output_aliases
 from rooftile.plan.concat import place_concats
 from rooftile.plan.fusion import fuse
 from rooftile.plan.layout import channels_last
+from rooftile.plan.loops import loop_body
 from rooftile.plan.work import record_work
 from rooftile.runtime import Executable
 from rooftile.schedule import schedule
@@ -45,22 +47,40 @@ def compile_model(
     journal: Journal | None = None,
 ) -> Compilation:
     """Compile a model: a path, bytes, or a ModelProto. `shapes` bind the inputs' open dims."""
+    return compile_graph(onnx.read(model, shapes), options, journal)
+
+
+def compile_graph(
+    graph: Graph, options: CompileOptions | None = None, journal: Journal | None = None
+) -> Compilation:
+    """Compile a graph of canonical ops whose dims are all known."""
     options, machine = options or CompileOptions(), current()
     journal = Journal() if journal is None else journal  # an empty one is false
-    graph = onnx.read(model, shapes)
     graph = simplify(graph, options.level)
     record_work(graph, journal)
+    plan = _planned(graph, options, machine, journal)
+    built = build(plan, machine)
+    executable = Executable(built.program, built.objects, built.symbols, built.constants)
+    regions = tuple(work.region for work in plan.works)
+    return Compilation(
+        executable, built.program, journal, plan.graph, regions, built.kernels, built.texts, machine
+    )
+
+
+def _planned(graph: Graph, options: CompileOptions, machine: Machine, journal: Journal) -> Plan:
+    """A graph, or the body of a loop, as kernels in order."""
     graph = simplify(channels_last(graph, journal), options.level)
     graph, parts = place_concats(graph, journal)
-    regions = fuse(graph, machine, journal, trial(graph, parts), options.fuse)
-    lowered = lower_all(graph, regions, parts)
-    scheduled = [schedule(item.kernel, machine, item.constants(graph)) for item in lowered]
-    works = [
-        Work(region, plan.kernel, plan.hints, item.arguments)
-        for region, item, plan in zip(regions, lowered, scheduled, strict=True)
-    ]
-    built = build(graph, works, parts, machine)
-    executable = Executable(built.program, built.objects, built.symbols, built.constants)
-    return Compilation(
-        executable, built.program, journal, graph, regions, built.kernels, built.texts, machine
-    )
+    aliases = output_aliases(graph)
+    regions = fuse(graph, machine, journal, trial(graph, parts), options.fuse, aliases)
+    works: list[Work | LoopWork] = []
+    for region in regions:
+        if region.root.op == "scan":
+            node, body = loop_body(region.root, graph)
+            inner = _planned(simplify(body, options.level), options, machine, journal)
+            works.append(LoopWork(region, node, inner, region.root.attr("body").outputs))
+        else:
+            [item] = lower_all(graph, [region], parts)
+            chosen = schedule(item.kernel, machine, item.constants(graph))
+            works.append(Work(region, chosen.kernel, chosen.hints, item.arguments))
+    return Plan(graph, tuple(works), aliases)

@@ -109,8 +109,7 @@ def test_names_that_occur_twice() -> None:
         read(model_of(nodes, {"x": X}, ["y"]))
     with pytest.raises(InvalidModel, match="output 'y' is declared twice"):
         read(model_of(nodes[:1], {"x": X}, ["y", "y"]))
-    with pytest.raises(InvalidModel, match="output 'x' is declared twice, or is an input"):
-        read(model_of(nodes[:1], {"x": X}, ["x"]))
+    assert read(model_of(nodes[:1], {"x": X}, ["x"])).outputs == ("x",)
     model = add_model()
     model.graph.initializer.append(model.graph.initializer[0])
     with pytest.raises(InvalidModel, match="initializer 'c' is declared twice"):
@@ -191,8 +190,8 @@ def test_signature_of_other_types() -> None:
         assert signature(model).inputs[0].type == session.get_inputs()[0].type
     info = helper.make_tensor_sequence_value_info("x", 1, None)
     model = helper.make_model(helper.make_graph([node], "g", [info], [out]))
-    assert signature(model).inputs[0].type == "sequence(...)"
-    with pytest.raises(UnsupportedOp, match="input x is a sequence"):
+    assert signature(model).inputs[0].type == "seq(tensor(float))"
+    with pytest.raises(UnsupportedOp, match=r"input x is a seq\(tensor\(float\)\)"):
         read(model)
 
 
@@ -231,8 +230,8 @@ def test_damaged_tensors() -> None:
         change(damaged)
         with pytest.raises(InvalidModel, match=f"tensor w .*{message}"):
             to_array(damaged)
-    damaged.data_type = 20
-    with pytest.raises(UnsupportedType, match="tensor w has element type number 20"):
+    damaged.data_type = 14
+    with pytest.raises(UnsupportedType, match="tensor w has element type complex64"):
         to_array(damaged)
 
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from onnx_models import Const, agrees, floats, one_node, same
+from onnx_models import Const, agrees, compiled, floats, one_node, same
 
-from rooftile.core.errors import InvalidModel, UnsupportedOp
+import rooftile
+from rooftile.core.errors import InvalidModel
 from rooftile.frontends.onnx import read
 from rooftile.ops.evaluate import evaluate
 
@@ -42,10 +43,58 @@ def test_fmod_of_integers() -> None:
     same("Mod", np.array([7, -7], np.int32), np.array([3, 3], np.int32), fmod=1)
 
 
-def test_mod_of_floats_is_refused() -> None:
-    model, _ = one_node("Mod", X, X, fmod=1)
-    with pytest.raises(UnsupportedOp, match=r"node it \(Mod\) of ai.onnx opset 17: Mod of floats"):
-        read(model)
+def test_mod_of_floats() -> None:
+    a = np.array([5.5, -5.5, 5.5, -5.5, 6], np.float32)
+    b = np.array([3, 3, -3, -3, 3], np.float32)
+    same("Mod", a, b, fmod=1)
+    model, feeds = one_node("Mod", a, b, opset=28)
+    np.testing.assert_allclose(evaluate(read(model), feeds)["out0"], np.mod(a, b))
+
+
+@pytest.mark.parametrize("op", ["Sin", "Cos", "Tan", "Atan", "Sinh", "Cosh", "Asinh"])
+def test_trigonometry(op: str) -> None:
+    compiled(op, X * 2)
+
+
+@pytest.mark.parametrize("op", ["Asin", "Acos", "Atanh"])
+def test_inverse_trigonometry(op: str) -> None:
+    compiled(op, np.tanh(X))
+    compiled("Acosh", POSITIVE + 1)
+
+
+def test_sign_keeps_nan() -> None:
+    compiled("Sign", np.array([1.5, -2, 0, np.nan, np.inf], np.float32))
+    same("Sign", np.array([3, -4, 0], np.int64))
+
+
+@pytest.mark.parametrize("flags", [(1, 1), (1, 0), (0, 1), (0, 0)])
+def test_is_inf(flags: tuple[int, int]) -> None:
+    x = np.array([np.inf, -np.inf, np.nan, 1], np.float32)
+    compiled("IsInf", x, detect_negative=flags[0], detect_positive=flags[1])
+
+
+@pytest.mark.parametrize("op", ["BitwiseAnd", "BitwiseOr", "BitwiseXor"])
+def test_bitwise(op: str) -> None:
+    a = np.arange(-10, 11, dtype=np.int32).reshape(3, 7)
+    compiled(op, a, a[:1] * 5, opset=18)
+    compiled("BitwiseNot", a.astype(np.uint8), opset=18)
+
+
+@pytest.mark.parametrize("direction", ["LEFT", "RIGHT"])
+def test_bit_shift(direction: str) -> None:
+    x, by = np.array([255, 1, 9, 7], np.uint8), np.array([1, 7, 8, 0], np.uint8)
+    compiled("BitShift", x, by, direction=direction)
+    with pytest.raises(InvalidModel, match="direction must be LEFT or RIGHT"):
+        read(one_node("BitShift", x, by, direction="UP")[0])
+
+
+def test_bit_cast() -> None:
+    x = np.array([1.5, -0.0, np.nan], np.float32)
+    model, feeds = one_node("BitCast", x, opset=26, to=6)
+    found = rooftile.InferenceSession(model.SerializeToString()).run(None, feeds)[0]
+    np.testing.assert_array_equal(found, x.view(np.int32))
+    with pytest.raises(InvalidModel, match="differ in size"):
+        read(one_node("BitCast", x, opset=26, to=7)[0])
 
 
 @pytest.mark.parametrize("op", ["Equal", "Less", "LessOrEqual", "Greater", "GreaterOrEqual"])

@@ -55,10 +55,107 @@ def test_pools_of_other_ranks() -> None:
     same("GlobalMaxPool", IMAGE)
 
 
-def test_indices_of_a_pool_are_refused() -> None:
-    model, _ = one_node("MaxPool", IMAGE, outputs=2, kernel_shape=[2, 2])
-    with pytest.raises(UnsupportedOp, match=r"output 1 \(out1\) is not supported"):
+@pytest.mark.parametrize(
+    "attributes",
+    [
+        {"kernel_shape": [2, 2]},
+        {"kernel_shape": [3, 2], "strides": [2, 1], "pads": [1, 1, 1, 0], "storage_order": 1},
+        {"kernel_shape": [2, 3], "dilations": [2, 1], "strides": [2, 2], "ceil_mode": 1},
+    ],
+)
+def test_indices_of_a_pool(attributes: dict) -> None:
+    same("MaxPool", IMAGE, outputs=2, **attributes)
+    same("MaxPool", (IMAGE * 2).astype(np.int8), outputs=2, **attributes)  # many are equal
+
+
+@pytest.mark.parametrize("p", [1, 2, 3])
+def test_norms_of_windows(p: int) -> None:
+    more = {"kernel_shape": [3, 2], "strides": [2, 1], "pads": [1, 0, 1, 1]}
+    same("LpPool", IMAGE, opset=18, p=p, **more)
+    same("GlobalLpPool", IMAGE, p=p)
+    if p < 3:
+        same("LpNormalization", np.append(IMAGE, 0 * IMAGE, 0), p=p, axis=1)
+
+
+@pytest.mark.parametrize("size", [1, 3, 5])
+def test_local_response(size: int) -> None:
+    same("LRN", IMAGE, size=size, alpha=0.5, beta=0.6, bias=1.5)
+
+
+def test_unpooling() -> None:
+    pooled, feeds = one_node("MaxPool", IMAGE, outputs=2, kernel_shape=[2, 2], strides=[2, 2])
+    values, places = (array for array in evaluate(read(pooled), feeds).values())
+    # Indices count elements of the result: 6 x 8 of them, not 7 x 9.
+    places = np.arange(values.size).reshape(values.shape) * 4
+    more = {"kernel_shape": [2, 2], "strides": [2, 2]}
+    values = values.astype(np.float32)
+    same("MaxUnpool", values, places, **more)
+    same("MaxUnpool", values, places, ints(2, 4, 6, 8), **more)
+    model, _ = one_node("MaxUnpool", values, places, ints(2, 4, 5, 8), **more)
+    with pytest.raises(InvalidModel, match=r"output_shape \[2, 4, 5, 8\] must be at least"):
         read(model)
+
+
+@pytest.mark.parametrize(
+    ("x", "w", "attributes"),
+    [
+        (floats(2, 3, 5), (3, 4, 4), {"strides": [2], "pads": [1, 1]}),
+        (floats(2, 3, 5), (3, 4, 3), {"strides": [2], "pads": [1, 0], "output_padding": [1]}),
+        (IMAGE, (4, 2, 2, 2), {"strides": [2, 2], "group": 2}),
+        (IMAGE, (4, 3, 3, 2), {"dilations": [2, 3], "pads": [1, 2, 0, 1]}),
+        (IMAGE, (4, 1, 3, 3), {"strides": [2, 3], "dilations": [2, 2], "group": 4}),
+        (IMAGE, (4, 2, 1, 2), {"strides": [2, 2], "auto_pad": "SAME_LOWER"}),
+        (IMAGE, (4, 2, 4, 3), {"strides": [3, 2], "auto_pad": "SAME_UPPER"}),
+        (IMAGE, (4, 2, 3, 3), {"strides": [2, 2], "output_shape": [14, 18]}),
+        (floats(1, 2, 3, 2, 3), (2, 2, 2, 3, 1), {"strides": [1, 2, 2]}),
+    ],
+)
+def test_conv_transpose(x: np.ndarray, w: tuple[int, ...], attributes: dict) -> None:
+    features = w[1] * attributes.get("group", 1)
+    weights, bias = floats(*w, seed=1), Const(floats(features, seed=2))
+    if "SAME_LOWER" not in attributes.values():
+        agrees(*one_node("ConvTranspose", x, weights, **attributes), rtol=1e-4, atol=1e-5)
+    model = one_node("ConvTranspose", x, Const(weights), bias, **attributes)
+    if attributes.get("auto_pad") == "SAME_LOWER":  # onnxruntime gives less than 2 * extent here
+        assert evaluate(read(model[0]), model[1])["out0"].shape == (2, 2, 14, 18)
+    else:
+        agrees(*model, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("w", "attributes", "message"),
+    [
+        ((4, 2, 3), {}, r"must have one rank"),
+        ((3, 2, 3, 3), {}, r"do not fit input"),
+        ((4, 2, 3, 3), {"kernel_shape": [2, 2]}, r"kernel_shape \[2, 2\] is not that"),
+        ((4, 2, 3, 3), {"strides": [0, 1]}, r"strides \[0, 1\] must be 2 numbers of at least 1"),
+        ((4, 2, 3, 3), {"auto_pad": "SAME"}, r"auto_pad 'SAME' must be NOTSET"),
+        ((4, 2, 3, 3), {"output_shape": [4]}, r"output_shape \[4\] must be 2 numbers"),
+        ((4, 2, 3, 3), {"pads": [9, 9, 9, 9]}, r"cut off more than the 9 results of dim 0"),
+    ],
+)
+def test_transposed_convolutions_that_are_refused(
+    w: tuple[int, ...], attributes: dict, message: str
+) -> None:
+    model, _ = one_node("ConvTranspose", IMAGE, floats(*w), **attributes)
+    with pytest.raises(InvalidModel, match=message):
+        read(model)
+
+
+def test_batch_statistics() -> None:
+    channel = [floats(4, seed=seed) for seed in range(4)]
+    channel[3] = np.abs(channel[3])
+    model, feeds = one_node(
+        "BatchNormalization", IMAGE, *channel, opset=15, outputs=3, training_mode=1, momentum=0.7
+    )
+    y, mean, variance = evaluate(read(model), feeds).values()
+    now, spread = IMAGE.mean((0, 2, 3)), IMAGE.var((0, 2, 3))
+    np.testing.assert_allclose(mean, channel[2] * 0.7 + now * 0.3, 1e-5)
+    np.testing.assert_allclose(variance, channel[3] * 0.7 + spread * 0.3, 1e-5)
+    shape = (1, 4, 1, 1)
+    normal = (IMAGE - now.reshape(shape)) / np.sqrt(spread.reshape(shape) + 1e-5)
+    wanted = normal * channel[0].reshape(shape) + channel[1].reshape(shape)
+    np.testing.assert_allclose(y, wanted, 1e-4, 1e-5)
 
 
 @pytest.mark.parametrize(
@@ -104,8 +201,8 @@ def test_batch_normalization() -> None:
         same("BatchNormalization", IMAGE, *map(Const, (*parts, variance)), opset=opset)
     same("BatchNormalization", IMAGE, *parts, variance, epsilon=0.1)
     same("BatchNormalization", IMAGE[:, :, 0, 0], *map(Const, (*parts, variance)))
-    model, _ = one_node("BatchNormalization", IMAGE, *parts, variance, training_mode=1)
-    with pytest.raises(UnsupportedOp, match="training mode"):
+    model, _ = one_node("BatchNormalization", IMAGE, *parts, variance, opset=8, spatial=0)
+    with pytest.raises(UnsupportedOp, match="spatial=0 is not supported"):
         read(model)
 
 

@@ -81,8 +81,10 @@ def test_identity_and_dropout() -> None:
     same("Dropout", X, opset=11, ratio=0.5)
     same("Dropout", X, Const(np.float32(0.5)), opset=13)
     model, _ = one_node("Dropout", X, Const(np.float32(0.5)), Const(np.array(True)), opset=13)
-    with pytest.raises(UnsupportedOp, match="training mode is not supported"):
+    with pytest.raises(UnsupportedOp, match="training mode with a ratio other than 0 is not"):
         read(model)
+    same("Dropout", X, Const(np.float32(0)), Const(np.array(True)), opset=13)
+    same("Dropout", X, opset=13, outputs=2)
 
 
 def test_gather() -> None:

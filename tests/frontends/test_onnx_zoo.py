@@ -10,7 +10,7 @@ import zoo
 from onnx_models import optimized, truth
 
 from rooftile.frontends.onnx import read, signature
-from rooftile.frontends.onnx.read import node_names
+from rooftile.frontends.onnx.nodes import node_names
 from rooftile.ops.evaluate import check_types, evaluate
 
 TOLERANCE = 2e-5

@@ -166,7 +166,7 @@ def test_golden(golden: Callable[[str, str], None]) -> None:
         ("kernel k\n  x = -y", "line 2: expected a number, found 'y'"),
         ("kernel k\n  x = A[i]\n    y = 1.0", "line 3: this line is indented more than the one"),
         ("kernel k\n    x = 1.0\n  y = 1.0", "line 3: this line is indented less than the kernel"),
-        ("kernel k\n  A[@i] := 1.0", "line 2: a store's index is affine in axes, not a tile"),
+        ("kernel k\n  A[i] := 1.0 combine", "line 2: expected add, mul, max or min"),
         ("kernel k\n  next a = 1.0", "line 2: `next` belongs at the end of a loop with that carry"),
         (
             "kernel k\n  for i<3 carry a = 1.0\n    x = 1.0",

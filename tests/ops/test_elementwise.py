@@ -8,7 +8,9 @@ import numpy as np
 import pytest
 from pointwise import check_body, values
 
+from rooftile.core.dtype import to_numpy
 from rooftile.core.errors import InvalidModel
+from rooftile.ir.tile.scalar import LIBRARY
 from rooftile.ops import OPS
 
 RNG = np.random.default_rng(7)
@@ -80,13 +82,59 @@ def test_integer_division_truncates_and_survives_zero() -> None:
     check_body("div", [a, b], ["i64", "i64"])
 
 
-def test_power_of_integers_goes_through_float64() -> None:
-    a, b = np.array([2, -3, 2], np.int32), np.array([10, 3, -1], np.int32)
+def test_power_of_integers_is_exact_and_wraps() -> None:
+    a = np.array([2, -3, 2, -1, 1, 3, 0, 7])
+    b = np.array([10, 3, -1, -3, -9, 39, 70, 0])
     (got,) = OPS["pow"].reference({}, [a, b])
-    assert (got.tolist(), got.dtype) == ([1024, -27, 0], np.int32)
-    assert OPS["pow"].body is None
-    assert OPS["pow"].kind == "host"
+    assert got.tolist() == [1024, -27, 0, -1, 1, 3**39, 0, 1]
+    check_body("pow", [a, b], ["i64", "i64"])
     assert OPS["pow"].reference({}, [np.array([2.0]), np.array([0.5])])[0] == [math.sqrt(2)]
+
+
+def test_powers_of_floats_are_those_of_c() -> None:
+    a = np.array([-2.0, -2.0, 0.0, 0.0, np.inf, 1.0, 0.0])
+    b = np.array([3.0, 0.5, 0.0, -1.0, -1.0, np.nan, 2.0])
+    with np.errstate(all="ignore"):
+        (got,) = OPS["pow"].reference({}, [a, b])
+    np.testing.assert_array_equal(got, [-8.0, np.nan, 1.0, np.inf, 0.0, 1.0, 0.0])
+
+
+@pytest.mark.parametrize("dtype", ["i8", "u8", "i32", "u64"])
+def test_bits(dtype: str) -> None:
+    a = np.array([5, 100, 3, 127]).astype(to_numpy(dtype))
+    b = np.array([1, 7, 64, 3]).astype(to_numpy(dtype))
+    bits = 8 * a.dtype.itemsize
+    for name, apply in (("bitand", "and"), ("bitor", "or"), ("bitxor", "xor")):
+        (got,) = OPS[name].reference({}, [a, b])
+        wanted = [getattr(int(x), f"__{apply}__")(int(y)) for x, y in zip(a, b, strict=True)]
+        assert got.tolist() == wanted
+        check_body(name, [a, b], [dtype, dtype])
+    (got,) = OPS["shl"].reference({}, [a, b])
+    shifted = [int(x) << int(y) if y < bits else 0 for x, y in zip(a, b, strict=True)]
+    assert [int(v) % (1 << bits) for v in got] == [v % (1 << bits) for v in shifted]
+    assert OPS["shr"].reference({}, [a, b])[0].tolist() == [
+        int(x) >> int(y) for x, y in zip(a, b, strict=True)
+    ]
+
+
+def test_shifts_of_negative_numbers_keep_the_sign() -> None:
+    a, b = np.array([-8, -8, -8, -8], np.int32), np.array([1, 31, 32, -1], np.int32)
+    assert OPS["shr"].reference({}, [a, b])[0].tolist() == [-4, -1, -1, -1]
+    assert OPS["shl"].reference({}, [a, b])[0].tolist() == [-16, 0, 0, 0]
+
+
+def test_remainder_has_the_sign_of_the_first() -> None:
+    a, b = np.array([5.5, -5.5, 5.5]), np.array([3.0, 3.0, -3.0])
+    assert OPS["fmod"].reference({}, [a, b])[0].tolist() == [2.5, -2.5, 2.5]
+    check_body("fmod", [a, b], ["f64", "f64"])
+
+
+@pytest.mark.parametrize("name", sorted(LIBRARY))
+def test_library_functions_against_python(name: str) -> None:
+    x = np.array([1.25, 1.5]) if name == "acosh" else np.array([0.25, -0.5])
+    (got,) = OPS[name].reference({}, [x])
+    np.testing.assert_allclose(got, [getattr(math, name)(v) for v in x], rtol=1e-14)
+    check_body(name, [x], ["f32"])
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,8 @@ from collections.abc import Callable, Mapping, Sequence
 
 from rooftile.ir.graph import Graph, Region
 from rooftile.ir.tile.cost import cost
-from rooftile.lower.region import Lowered, View, lower
+from rooftile.lower.records import Lowered, View
+from rooftile.lower.region import lower
 from rooftile.plan.concat import Part
 
 __all__ = ["Lowered", "View", "lower", "lower_all", "trial"]

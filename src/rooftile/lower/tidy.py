@@ -127,7 +127,7 @@ def _indices(kernel: Kernel) -> list[Affine]:
     ]
     for stmt in statements(kernel.body):
         if isinstance(stmt, Store):
-            found += stmt.index
+            found += stmt.affine
     return found
 
 
@@ -196,6 +196,8 @@ def _accesses(kernel: Kernel) -> list[tuple[str, tuple[Affine | Tile, ...], floa
 def _reduced_together(kernel: Kernel, outer: str, inner: str) -> bool:
     """Whether reductions take both axes or neither; and nothing asks for a position along one."""
     for tile in expressions(kernel.body):
+        if not _nested_reductions(tile, outer, inner):
+            return False
         for part in subtiles(tile):
             if isinstance(part, Iota) and part.axis in (outer, inner):
                 return False
@@ -203,13 +205,16 @@ def _reduced_together(kernel: Kernel, outer: str, inner: str) -> bool:
                 return False
             if isinstance(part, Dot) and (outer in part.over) != (inner in part.over):
                 return False
-            if isinstance(part, Reduce) and part.axis == inner:
-                return False
-            if isinstance(part, Reduce) and part.axis == outer:
-                below = part.x
-                if not (isinstance(below, Reduce) and below.axis == inner and below.op == part.op):
-                    return False
     return True
+
+
+def _nested_reductions(tile: Tile, outer: str, inner: str) -> bool:
+    """Whether each reduction over one axis is directly around, or inside, one over the other."""
+    reductions = [part for part in subtiles(tile) if isinstance(part, Reduce)]
+    around = [part for part in reductions if part.axis == outer]
+    inside = [part for part in reductions if part.axis == inner]
+    below = [part.x for part in around if isinstance(part.x, Reduce) and part.x.op == part.op]
+    return below == inside and len(below) == len(around)
 
 
 def _rewrite_joined(kernel: Kernel, outer: Axis, inner: Axis, where: dict[str, int]) -> Kernel:
@@ -280,7 +285,7 @@ def rename_axes(kernel: Kernel) -> Kernel:
         assert isinstance(stmt, (Let, Store))
         stmt = replace(stmt, expr=change(stmt.expr))
         if isinstance(stmt, Store):
-            moved = tuple(part.substitute(names) for part in stmt.index)
+            moved = tuple(part.substitute(names) for part in stmt.affine)
             stmt = replace(stmt, index=moved)
         body.append(stmt)
     whole = tuple(replace(axis, name=names[axis.name]) for axis in kernel.whole)

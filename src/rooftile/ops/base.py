@@ -9,7 +9,7 @@ from typing import Any, Protocol
 from rooftile.core.affine import Affine, Dim
 from rooftile.core.dtype import DType
 from rooftile.ir.graph import Array, Node, Value
-from rooftile.ir.tile import Tile
+from rooftile.ir.tile import Kernel, Tile
 
 Index = tuple[Affine, ...]
 """A position in a tensor: one affine expression in the kernel's axes for each dim."""
@@ -64,7 +64,8 @@ class Op:
     `flops(attrs, inputs, outputs)` counts operations.
     `body(node, index, build)` is the output's tile at `index`; None where a kernel cannot compute
     it. `kind` groups ops for the planner: elementwise, view, reduce, window, dot, conv, gather,
-    host.
+    program, host. An op that goes step by step has no body but `program(node, inputs)`: the whole
+    kernel, whose memory buffers are the inputs in order, then the output.
     """
 
     name: str
@@ -73,6 +74,7 @@ class Op:
     reference: Callable[[Attrs, Sequence[Array]], tuple[Array, ...]]
     flops: Callable[[Attrs, Sequence[Value], Sequence[Value]], int]
     body: Callable[[Node, Index, Body], Tile] | None
+    program: Callable[[Node, Sequence[Value]], Kernel] | None = None
 
 
 OPS: dict[str, Op] = {}

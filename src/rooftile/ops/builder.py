@@ -108,31 +108,35 @@ class Builder:
     def finish(self, name: str, outputs: Mapping[str, Value]) -> Graph:
         """The graph whose outputs are called as given.
 
-        Each output is computed by a node of that name: values are renamed, and an output that is
-        an input, a constant or another output as well becomes a reshape to its own shape.
+        Each output is computed by a node of that name, or is the input of that name: values are
+        renamed, and an output that is another input, a constant or another output as well becomes
+        a reshape to its own shape.
         """
         named: dict[str, str] = {}
-        mine = {node.name for node in self.nodes if len(node.outputs) == 1}
+        mine = {value.name for node in self.nodes for value in node.outputs}
         for wanted, value in outputs.items():
             if value.name in mine and value.name not in named:
                 named[value.name] = wanted
-        self._make_way(set(outputs) - set(named.values()), mine)
+        inputs = {value.name for value in self.inputs}
+        moved = self._make_way(set(outputs) - set(named.values()))
         nodes = [_renamed(node, named) for node in self.nodes]
         for wanted, value in outputs.items():
+            if value.name == wanted and wanted in inputs:
+                continue
             if named.get(value.name) != wanted:
-                source = named.get(value.name, value.name)
+                source = named.get(value.name, moved.get(value.name, value.name))
                 nodes.append(_copy(wanted, source, value, self.origin))
         used = {read for node in nodes for read in node.inputs}
         constants = {key: array for key, array in self.constants.items() if key in used}
         return verify(Graph(name, tuple(self.inputs), tuple(nodes), tuple(outputs), constants))
 
-    def _make_way(self, wanted: set[str], mine: set[str]) -> None:
-        """Rename constants whose name an output needs; an input's name cannot be given twice."""
-        for name in wanted & set(self.constants):
-            moved = self.fresh("const")
-            self.constants[moved] = self.constants.pop(name)
-            change = {name: moved}
-            self.nodes = [_renamed(node, change) for node in self.nodes]
+    def _make_way(self, wanted: set[str]) -> dict[str, str]:
+        """Rename constants whose name an output needs; their new names by the old ones."""
+        moved = {name: self.fresh("const") for name in sorted(wanted & set(self.constants))}
+        for name, new in moved.items():
+            self.constants[new] = self.constants.pop(name)
+        self.nodes = [_renamed(node, moved) for node in self.nodes]
+        return moved
 
     def _fold(
         self, op: str, attributes: dict[str, Any], inputs: Sequence[Value], kind: Type

@@ -11,11 +11,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from rooftile.core.dtype import kind, to_numpy
+from rooftile.core.dtype import DType, itemsize, kind, to_numpy
 from rooftile.ir.graph import Array, Node, Value
 from rooftile.ir.tile import Cast, Const, Map, Tile
 from rooftile.ops.base import Body, Index, Op, Type, register
-from rooftile.ops.rules import Attrs, arity, element_type, per_element
+from rooftile.ops.rules import Attrs, arity, element_type, elements
 
 
 def convert(x: Array, dtype: np.dtype[np.generic]) -> Array:
@@ -53,12 +53,46 @@ def _reference(attrs: Attrs, arrays: Sequence[Array]) -> tuple[Array, ...]:
     return (x.astype(np.float64) if x.dtype.kind in "iub" else x,)
 
 
+def converted(x: Tile, source: DType, dtype: DType) -> Tile:
+    """A tile of type `source` in another type, by the rules above."""
+    if dtype == "bool":
+        return Map("not", (Map("eq", (x, Const(0, source))),)) if source != "bool" else x
+    if kind(source) != "float" or kind(dtype) == "float":
+        return x if source == dtype else Cast(x, dtype)
+    if source in ("f16", "bf16"):
+        x, source = Cast(x, "f32"), "f32"
+    if dtype not in ("u32", "u64"):
+        return Cast(_tile_in_range(x, source, "i64" if dtype == "i64" else "i32"), dtype)
+    bits = 8 * itemsize(dtype) - 1
+    half = Const(2.0**bits, source)
+    large = Map("le", (half, x))
+    low = Map("where", (large, Map("sub", (x, half)), x))
+    low = Cast(_tile_in_range(low, source, "i64" if dtype == "u64" else "i32"), dtype)
+    return Map("where", (large, Map("add", (low, Const(1 << bits, dtype))), low))
+
+
+def _tile_in_range(x: Tile, source: DType, through: DType) -> Tile:
+    least = -(2.0 ** (8 * itemsize(through) - 1))
+    above = Map("le", (Const(least, source), x))
+    fits = Map("and", (above, Map("lt", (x, Const(-least, source)))))
+    return Map("where", (fits, Cast(x, through), Const(int(least), through)))
+
+
+def conversion_flops(source: DType, dtype: DType) -> int:
+    """Operations that `converted` does for an element beside moving it."""
+    if dtype == "bool":
+        return 2 if source != "bool" else 0
+    if kind(source) != "float" or kind(dtype) == "float":
+        return 0
+    return 9 if dtype in ("u32", "u64") else 4
+
+
+def _flops(attrs: Attrs, inputs: Sequence[Value], outputs: Sequence[Value]) -> int:
+    return conversion_flops(inputs[0].dtype, outputs[0].dtype) * elements(outputs[0])
+
+
 def _body(node: Node, index: Index, build: Body) -> Tile:
-    x = build.arg(0, index)
-    if node.output.dtype == "bool":
-        zero = Const(0.0, build.inputs[0].dtype)
-        return Map("not", (Map("eq", (x, zero)),))
-    return Cast(x, node.output.dtype)
+    return converted(build.arg(0, index), build.inputs[0].dtype, node.output.dtype)
 
 
-register(Op("cast", "elementwise", _infer, _reference, per_element(0), _body))
+register(Op("cast", "elementwise", _infer, _reference, _flops, _body))

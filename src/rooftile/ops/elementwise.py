@@ -7,16 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from rooftile.core.dtype import DType
 from rooftile.ir.graph import Array, Node, Value
 from rooftile.ir.tile import Const, Map, Tile
-from rooftile.ir.tile.scalar import SCALARS
+from rooftile.ir.tile.scalar import LIBRARY, SCALARS
 from rooftile.ops.base import Body, Index, Op, Type, register
-from rooftile.ops.cast import convert
 from rooftile.ops.rules import (
     Attrs,
     aligned,
@@ -30,6 +28,7 @@ from rooftile.ops.rules import (
 FLOAT = ("float",)
 NUMBER = ("float", "int", "uint")
 ANY = ("float", "int", "uint", "bool")
+INTEGER = ("int", "uint")
 BOOL = ("bool",)
 
 
@@ -47,10 +46,14 @@ _FAMILY = (
     *(_Family(name, 1, NUMBER) for name in ("neg", "abs")),
     *(_Family(name, 1, FLOAT) for name in ("sqrt", "exp", "log", "erf", "tanh")),
     *(_Family(name, 1, FLOAT) for name in ("floor", "ceil", "round")),
-    *(_Family(name, 2, NUMBER) for name in ("add", "sub", "mul", "div", "max", "min")),
+    *(_Family(name, 2, NUMBER) for name in ("add", "sub", "mul", "div", "max", "min", "pow")),
     *(_Family(name, 2, ANY, gives_bool=True) for name in ("lt", "le", "eq")),
     *(_Family(name, 2, BOOL, gives_bool=True) for name in ("and", "or")),
     _Family("not", 1, BOOL, gives_bool=True),
+    *(_Family(name, 1, FLOAT) for name in LIBRARY),
+    _Family("fmod", 2, FLOAT),
+    *(_Family(name, 2, INTEGER) for name in ("bitand", "bitor", "bitxor", "shl", "shr")),
+    _Family("bitnot", 1, INTEGER),
 )
 
 
@@ -138,17 +141,6 @@ register(
         _isnan_body,
     )
 )
-
-
-def _pow_reference(attrs: Attrs, arrays: Sequence[Array]) -> tuple[Array, ...]:
-    base, exponent = arrays
-    if base.dtype.kind in "iu":
-        power: Any = np.power(base.astype(np.float64), exponent.astype(np.float64))
-        return (convert(np.asarray(power), base.dtype),)
-    return (np.asarray(np.power(base, exponent)),)
-
-
-register(Op("pow", "host", _infer(_Family("pow", 2, NUMBER)), _pow_reference, per_element(1), None))
 
 
 def _where_infer(attrs: Attrs, inputs: Sequence[Value]) -> tuple[Type, ...]:

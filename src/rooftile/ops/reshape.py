@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from itertools import pairwise
 
 import numpy as np
 
@@ -49,6 +50,16 @@ def groups(old: Sequence[int], new: Sequence[int]) -> list[tuple[list[int], list
                 b *= new[other[-1]]
         found.append((run, other))
     return found
+
+
+def nested(old: Sequence[int], new: Sequence[int]) -> bool:
+    """Whether dims are only joined and split: 4x6 to 24 or 2x2x6, but not to 8x3."""
+    for run, other in groups(old, new):
+        cuts = {math.prod(old[dim] for dim in run[at:]) for at in range(len(run))}
+        cuts |= {math.prod(new[dim] for dim in other[at:]) for at in range(len(other))}
+        if any(large % small for small, large in pairwise(sorted(cuts))):
+            return False
+    return True
 
 
 def _body(node: Node, index: Index, build: Body) -> Tile:

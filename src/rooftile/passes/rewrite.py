@@ -125,7 +125,7 @@ def _names_output(match: Match, graph: Graph, node: Node) -> bool:
 
 def is_elementwise(node: Node) -> bool:
     """Whether an op works element by element with implicit broadcast."""
-    return (OPS[node.op].kind == "elementwise" and bool(node.inputs)) or node.op == "pow"
+    return OPS[node.op].kind == "elementwise" and bool(node.inputs)
 
 
 def with_constant(match: Match, node: Node) -> tuple[Value, Value] | None:

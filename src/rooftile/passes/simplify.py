@@ -10,6 +10,7 @@ from rooftile.passes.affine import fold_affine
 from rooftile.passes.broadcast import drop_broadcasts
 from rooftile.passes.cse import share_common
 from rooftile.passes.dead import remove_dead
+from rooftile.passes.empty import fold_empty
 from rooftile.passes.fold import fold_constants
 from rooftile.passes.identity import remove_identities
 from rooftile.passes.onehot import one_hot_to_gather
@@ -22,6 +23,7 @@ Pass = Callable[[Graph], Graph]
 
 _EXACT: tuple[Pass, ...] = (
     remove_dead,
+    fold_empty,
     fold_constants,
     constants_right,
     remove_identities,

@@ -8,6 +8,9 @@ from dataclasses import dataclass, replace
 
 from rooftile.core.journal import Journal
 from rooftile.ir.graph import Graph, Node, attrs
+from rooftile.ops import OPS
+from rooftile.ops.reshape import nested
+from rooftile.plan.partition import is_alone
 
 
 @dataclass(frozen=True)
@@ -31,10 +34,10 @@ def place_concats(graph: Graph, journal: Journal) -> tuple[Graph, Mapping[str, P
         offset = 0
         inputs = []
         for number, name in enumerate(node.inputs):
-            reason = _why_not(graph, name, uses[name])
+            reason = _why_not(graph, name, uses[name], axis)
             if reason:
                 journal.add("copies", (name, node.name), "copied", reason)
-                nodes.append(_copy(graph, name, f"{node.name}.{number}", node))
+                nodes.append(_copy(graph, name, f"{node.name}.{number}", node.origin))
                 name = nodes[-1].name
             value = graph.values.get(name) or nodes[-1].output
             parts[name] = Part(
@@ -46,20 +49,40 @@ def place_concats(graph: Graph, journal: Journal) -> tuple[Graph, Mapping[str, P
     return graph.with_nodes(nodes), parts
 
 
-def _why_not(graph: Graph, name: str, uses: int) -> str:
+def _why_not(graph: Graph, name: str, uses: int, axis: int) -> str:
     """Why a value cannot be computed inside the buffer; empty where it can."""
     producer = graph.producers.get(name)
     if producer is None:
         return "it is an input or a constant: it lies in memory of its own"
     if producer.op == "concat":
         return "it is a concat itself"
+    if any(_is_flat(graph, node) for node in (producer, *graph.consumers[name])):
+        return "it is reshaped to dims that are not parts of its own: only whole buffers are"
+    if any(map(is_alone, (producer, *graph.consumers[name]))):
+        return f"it is a whole tensor in memory for {producer.op}"
+    if OPS[producer.op].program is not None:
+        return "it is computed step by step, in memory of its own"
     if name in graph.outputs:
         return "it is an output of the model: it lies in memory of the caller"
     if uses > 1:
         return "it is part of more than one concat"
+    if any(_gathers(user, name, axis) for user in graph.consumers[name]):
+        return "it is gathered from: the bounds of its indices are those of a buffer of its own"
     return ""
 
 
-def _copy(graph: Graph, name: str, new: str, node: Node) -> Node:
+def _is_flat(graph: Graph, node: Node) -> bool:
+    """Whether a node is a reshape that can only copy whole memory in order."""
+    return node.op == "reshape" and not nested(graph.values[node.inputs[0]].dims, node.output.dims)
+
+
+def _gathers(node: Node, name: str, axis: int) -> bool:
+    """Whether a node picks elements of a value along an axis by computed indices."""
+    return OPS[node.op].kind == "gather" and name in node.inputs and node.attr("axis", axis) == axis
+
+
+def _copy(graph: Graph, name: str, new: str, origin: tuple[str, ...]) -> Node:
+    while new in graph.values:
+        new += "_"
     value = replace(graph.values[name], name=new)
-    return Node("reshape", (name,), (value,), attrs(shape=value.dims), node.origin)
+    return Node("reshape", (name,), (value,), attrs(shape=value.dims), origin)

@@ -5,13 +5,13 @@ terms with a partial overlap. Levels of memory follow from working-set sizes.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from rooftile.core.dtype import itemsize
-from rooftile.ir.graph import Array, Node, Region, Value
+from rooftile.ir.graph import Node, Region, Value
 from rooftile.machine.model import Machine
 from rooftile.ops import OPS
+from rooftile.plan.partition import ANCHORS
 
 ELEMENTWISE_SHARE = 0.25
 """Share of the multiply-add peak that chains of single operations reach: one operation where a
@@ -28,39 +28,30 @@ class Prediction:
     written: int
 
 
-def predict(
-    region: Region,
-    machine: Machine,
-    constants: Mapping[str, Array],
-    flops: int | None = None,
-) -> Prediction:
-    """`flops`: what the region's program really computes, where it recomputes something."""
-    passes = _passes(region)
-    values = {v.name: v for v in region.inputs}
-    own = sum(_flops(node, region) for node in region.nodes)
-    factor = max(1.0, flops / own) if flops is not None and own else 1.0
+def predict(region: Region, machine: Machine, flops: int | None = None) -> Prediction:
+    """`flops`: what the region's program really computes, where it computes something again."""
+    counts = _flops(region)
+    own = sum(counts.values())
+    total = max(own, flops or 0)
+    again = total / own if own else 1.0
+    waiting = {value.name: _touched(value, region) for value in region.inputs}
+    read, written = sum(waiting.values()), sum(nbytes(value) for value in region.outputs)
+    bandwidth = machine.bandwidth[machine.level_of(read + written)]
     seconds = machine.launch_s
-    read = sum(_touched(value, region) for value in region.inputs)
-    written = sum(nbytes(value) for value in region.outputs)
-    level = machine.level_of(read + written)
-    seen: set[str] = set()
-    last = passes[-1] if passes else []
+    passes = _passes(region)
     for nodes in passes:
-        dot = any(node.op in ("dot", "conv") for node in nodes)
-        work = sum(_flops(node, region) for node in nodes) * factor
-        rate = machine.peak_of("f32") * (1.0 if dot else ELEMENTWISE_SHARE)
-        moved = 0
-        for node in nodes:
-            for name in node.inputs:
-                if name in values and name not in seen:
-                    seen.add(name)
-                    moved += _touched(values[name], region)
-        if nodes is last:
-            moved += written
-        compute, memory = work / rate, moved / machine.bandwidth[level]
-        alpha = machine.overlap["dot" if dot else "elementwise"]
+        anchor = next((node for node in nodes if node.op in ANCHORS), None)
+        rate = machine.peak_of("f32") * ELEMENTWISE_SHARE
+        if anchor is not None:
+            rate = machine.peak_of(anchor.output.dtype)
+        # An input is read from memory by the first pass that needs it.
+        moved = sum(waiting.pop(name, 0) for node in nodes for name in node.inputs)
+        moved += written if nodes is passes[-1] else 0
+        compute = again * sum(counts[node.name] for node in nodes) / rate
+        memory = moved / bandwidth
+        alpha = machine.overlap["elementwise" if anchor is None else "dot"]
         seconds += max(compute, memory) + alpha * min(compute, memory)
-    return Prediction(seconds, int(own * factor), read, written)
+    return Prediction(seconds, total, read, written)
 
 
 def nbytes(value: Value) -> int:
@@ -69,50 +60,54 @@ def nbytes(value: Value) -> int:
 
 
 def _touched(value: Value, region: Region) -> int:
-    """Bytes of an input that are read: of a gathered table, the rows alone."""
+    """Bytes of an input that are read: of a table that is looked up, the rows alone."""
     total = nbytes(value)
-    gathers = [n for n in region.nodes if n.op == "gather" and n.inputs[0] == value.name]
-    others = [n for n in region.nodes if value.name in n.inputs and n not in gathers]
-    if gathers and not others:
-        return min(total, sum(nbytes(node.output) for node in gathers))
+    readers = [node for node in region.nodes if value.name in node.inputs]
+    lookups = [node for node in readers if _looks_up(node, value.name)]
+    if lookups and len(lookups) == len(readers):
+        return min(total, sum(nbytes(node.output) for node in lookups))
     return total
 
 
-def _flops(node: Node, region: Region) -> int:
-    values = {v.name: v for n in region.nodes for v in n.outputs}
-    values.update((v.name, v) for v in region.inputs)
-    inputs = [values[name] for name in node.inputs if name in values]
-    if len(inputs) < len(node.inputs):
-        return 0
-    return OPS[node.op].flops(dict(node.attrs), inputs, node.outputs)
+def _looks_up(node: Node, name: str) -> bool:
+    """Whether a node reads a value as a table alone."""
+    tables = {"gather": (0,), "tree_step": (2, 3)}.get(node.op, ())
+    return all(place in tables for place, read in enumerate(node.inputs) if read == name)
+
+
+def _flops(region: Region) -> dict[str, int]:
+    """Operations of each node by its name."""
+    values = {value.name: value for value in region.inputs}
+    values.update((value.name, value) for node in region.nodes for value in node.outputs)
+    return {
+        node.name: OPS[node.op].flops(
+            dict(node.attrs), [values[name] for name in node.inputs], node.outputs
+        )
+        for node in region.nodes
+    }
 
 
 def _passes(region: Region) -> list[list[Node]]:
-    """The nodes by sweep: what needs a finished reduction, or a dot after a dot, is a new one."""
+    """The nodes by sweep. What needs a finished reduction starts a new one, and so does a dot, conv
+    or reduction of what a dot or conv of the same sweep computed."""
     stage: dict[str, int] = {}
+    reduced: set[str] = set()
+    behind: set[str] = set()
     for node in region.nodes:
-        number = 0
+        heavy = node.op in ANCHORS or node.op == "reduce"
+        number, follows = 0, node.op in ANCHORS
         for name in node.inputs:
-            if name not in stage:
-                continue
-            producer = next(n for n in region.nodes if any(v.name == name for v in n.outputs))
-            fresh = producer.op == "reduce" or (
-                node.op in ("dot", "conv", "reduce")
-                and producer.op not in ("cast",)
-                and stage[name] == _anchor_stage(region.nodes, stage)
-            )
-            number = max(number, stage[name] + (1 if fresh else 0))
+            if name in stage:
+                fresh = name in reduced or (heavy and name in behind)
+                number = max(number, stage[name] + fresh)
+        follows |= any(name in behind and stage[name] == number for name in node.inputs)
         for value in node.outputs:
             stage[value.name] = number
-    count = max(stage.values(), default=0) + 1
-    passes: list[list[Node]] = [[] for _ in range(count)]
+            if node.op == "reduce":
+                reduced.add(value.name)
+            if follows:
+                behind.add(value.name)
+    passes: list[list[Node]] = [[] for _ in range(1 + max(stage.values(), default=0))]
     for node in region.nodes:
         passes[stage[node.name]].append(node)
     return [nodes for nodes in passes if nodes]
-
-
-def _anchor_stage(nodes: Sequence[Node], stage: Mapping[str, int]) -> int:
-    """The latest sweep that has a dot or conv; -1 where there is none yet."""
-    return max(
-        (stage[n.name] for n in nodes if n.op in ("dot", "conv") and n.name in stage), default=-1
-    )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from dataclasses import replace
 
 from rooftile.core.dtype import itemsize
 from rooftile.core.journal import Journal
@@ -76,9 +77,15 @@ class _Rebuilt:
         changed = attributes(self.old, node, order, needs)
         same = [value.name for value in inputs] == list(node.inputs)
         if same and changed == dict(node.attrs):
-            self.stored[node.name] = self.builder.append(node)
+            self._append(node)
+        elif len(node.outputs) > 1:
+            self._append(replace(node, inputs=tuple(value.name for value in inputs)))
         else:
             self.stored[node.name] = self.builder.emit(node.op, *inputs, **changed)
+
+    def _append(self, node: Node) -> None:
+        self.builder.append(node)
+        self.stored.update((value.name, value) for value in node.outputs)
 
     def _in_order(self, name: str, wanted: Order) -> Value:
         stored = self.storage.of(name)

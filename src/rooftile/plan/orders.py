@@ -57,9 +57,14 @@ def follows(node: Node) -> bool:
     return is_elementwise(node) or node.op in _PER_DIM or node.op in _AXES
 
 
+def picks(graph: Graph, node: Node) -> bool:
+    """Whether it picks elements of one dim: the data may then come in any order of dims."""
+    return node.op == "gather" and graph.values[node.inputs[1]].rank == 1
+
+
 def allowed(graph: Graph, node: Node, order: Order) -> bool:
     """Whether the node's result can be stored in that order without moving data behind it."""
-    if follows(node) or node.op == "transpose":
+    if follows(node) or picks(graph, node) or node.op == "transpose":
         return True
     if node.op == "reshape":
         new, old = node.output.dims, graph.values[node.inputs[0]].dims
@@ -73,7 +78,7 @@ def needed(graph: Graph, node: Node, order: Order, number: int, have: Order) -> 
     Where several orders will do, `have` is preferred: the order in which the input is stored.
     """
     x = graph.values[node.inputs[number]]
-    if follows(node):
+    if follows(node) or (number == 0 and picks(graph, node)):
         return order
     if node.op == "transpose":
         return compose(node.attr("perm"), order)
@@ -89,7 +94,7 @@ def needed(graph: Graph, node: Node, order: Order, number: int, have: Order) -> 
 
 def carried(graph: Graph, node: Node, number: int, have: Order) -> Order | None:
     """The order of the result that takes input `number` as it is stored; None if there is none."""
-    if follows(node):
+    if follows(node) or (number == 0 and picks(graph, node)):
         return have
     if node.op == "transpose":
         return compose(inverse(node.attr("perm")), have)
@@ -103,7 +108,8 @@ def attributes(graph: Graph, node: Node, order: Order, inputs: Sequence[Order]) 
     found = dict(node.attrs)
     for name in _PER_DIM.get(node.op, ()):
         found[name] = tuple(found[name][dim] for dim in order)
-    for name in _AXES.get(node.op, ()):
+    axes = ("axis",) if picks(graph, node) else _AXES.get(node.op, ())
+    for name in axes:
         place = inverse(order)
         dims = found[name]
         found[name] = (

@@ -6,7 +6,7 @@ its indices. A view that something reads as memory is a group of its own, a copy
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from dataclasses import dataclass
 
 from rooftile.core.errors import InvalidIR
@@ -15,6 +15,10 @@ from rooftile.ops import OPS
 
 VIEWS = frozenset(("reshape", "transpose", "slice", "pad", "broadcast"))
 ANCHORS = frozenset(("dot", "conv"))
+MOST_BETWEEN = 3
+"""Groups between two that are joined with them: a softmax has one or two between its ends."""
+ALONE = frozenset(("scan", "host"))
+"""Kinds of ops that are no part of a kernel: each is a region of its own and reads memory."""
 
 
 @dataclass
@@ -42,16 +46,37 @@ class Group:
         return [node for node in self.nodes if node.op in ANCHORS]
 
     @property
+    def largest(self) -> int:
+        """Elements of its largest result."""
+        return max(elements(node.output) for node in self.nodes)
+
+    @property
     def name(self) -> str:
         """It goes by its last node's name."""
         return self.root.name
 
 
+def is_alone(node: Node) -> bool:
+    """Whether a node is no part of a kernel, but a region of its own."""
+    return OPS[node.op].kind in ALONE
+
+
+def alone(graph: Graph, node: Node) -> Region:
+    """The region of such a node."""
+    inputs = tuple(graph.values[name] for name in dict.fromkeys(node.inputs))
+    return Region(node.name, (node,), inputs, node.outputs)
+
+
 class Partition:
     """Groups, and which of them computes each value."""
 
-    def __init__(self, graph: Graph, memory_readers: frozenset[str]) -> None:
-        """`memory_readers`: ops that read their inputs as memory, such as concat and host ops."""
+    def __init__(
+        self, graph: Graph, memory_readers: frozenset[str], aliases: Container[str] = ()
+    ) -> None:
+        """`memory_readers`: ops that read their inputs as memory, such as concat and host ops.
+
+        `aliases`: outputs that other memory holds, which no kernel writes.
+        """
         self.graph = graph
         self.order = {node.name: number for number, node in enumerate(graph.nodes)}
         self.memory_readers = memory_readers
@@ -59,7 +84,7 @@ class Partition:
         self.owner: dict[str, int] = {}
         outputs = set(graph.outputs)
         for node in graph.nodes:
-            if node.op in memory_readers:
+            if node.op in memory_readers or node.name in aliases or not elements(node.output):
                 continue
             read = any(user.op in memory_readers for user in graph.consumers[node.name])
             if node.op not in VIEWS or node.name in outputs or read:
@@ -104,25 +129,42 @@ class Partition:
                 found.add(number)
         return sorted(found)
 
-    def escapes(self, group: Group, into: Group) -> list[str]:
-        """Values of `group` that something outside `group` and `into` needs."""
+    def escaping(self, group: Group, into: Group) -> str:
+        """The first value of `group` that something outside the two needs."""
         inside = {group.number, into.number}
-        found = []
         for node in group.nodes:
             groups, memory = self.readers(node.name)
             if memory or not groups <= inside:
-                found.append(node.name)
-        return found
+                return node.name
+        return group.name
 
-    def joined(self, producer: Group, consumer: Group) -> Group:
-        """The group that both would make; nothing changes yet."""
-        nodes = sorted((*producer.nodes, *consumer.nodes), key=lambda n: self.order[n.name])
-        return Group(consumer.number, tuple(nodes))
+    def between(self, producer: Group, consumer: Group) -> list[Group] | None:
+        """The groups on the paths from one to the other, in order; None where values of `producer`
+        or of these are needed elsewhere too."""
+        found: dict[int, Group] = {}
+        todo = [producer]
+        while todo:
+            for node in todo.pop().nodes:
+                readers, memory = self.readers(node.name)
+                if memory:
+                    return None
+                for number in readers - {producer.number, consumer.number} - set(found):
+                    found[number] = self.groups[number]
+                    todo.append(found[number])
+            if len(found) > MOST_BETWEEN:
+                return None
+        return [found[number] for number in sorted(found)]
 
-    def replace(self, producer: Group, consumer: Group, merged: Group) -> None:
-        """Let `merged` stand for both."""
-        del self.groups[producer.number]
-        self.groups[consumer.number] = merged
+    def joined(self, *groups: Group) -> Group:
+        """The group that all would make, under the last one's number; nothing changes yet."""
+        nodes = sorted((n for g in groups for n in g.nodes), key=lambda n: self.order[n.name])
+        return Group(groups[-1].number, tuple(nodes))
+
+    def replace(self, groups: Iterable[Group], merged: Group) -> None:
+        """Let `merged` stand for the groups that it joins."""
+        for group in groups:
+            del self.groups[group.number]
+        self.groups[merged.number] = merged
         for node in merged.nodes:
             self.owner[node.name] = merged.number
 

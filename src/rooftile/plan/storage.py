@@ -161,7 +161,8 @@ def _neighbours(
     node = graph.producers[name]
     if up:
         for number, read in enumerate(node.inputs):
-            if read in graph.producers:
+            producer = graph.producers.get(read)
+            if producer is not None and producer.name == read:
                 have = natural(graph.values[read].rank)
                 yield read, needed(graph, node, order, number, have)
     if down:

@@ -12,8 +12,8 @@ import numpy as np
 
 from rooftile.core.dtype import to_numpy
 from rooftile.core.errors import InvalidInput, InvalidModel
-from rooftile.ir.program import HostCall, Launch, Program, verify
-from rooftile.ir.program.records import segment_symbol
+from rooftile.ir.program import HostCall, Launch, Loop, Program, verify
+from rooftile.ir.program.records import label, loop_symbol, segment_symbol
 from rooftile.native import Library, aligned
 from rooftile.runtime.arrays import Array, Taker, address
 from rooftile.runtime.frame import Frame
@@ -118,13 +118,17 @@ class Executable:
         """The function of a step that is a host call."""
         return self._host[index]
 
+    def loop_address(self, index: int) -> int:
+        """The native function of a step that is a loop; it takes what the entry takes."""
+        return self.library.address(loop_symbol(ENTRY, (index,)))
+
     def failure(self, code: int) -> InvalidInput:
         """The error that a code of the entry stands for, `(step + 1) << 8 | reason`."""
         index = (code >> 8) - 1
         step = self.program.steps[index] if 0 <= index < len(self.program.steps) else None
-        if not isinstance(step, Launch):
+        if not isinstance(step, (Launch, Loop)):
             return InvalidInput(f"{self.program.name} failed with code {code}")
-        nodes = ", ".join(repr(name) for name in step.facts.origin) or f"kernel {step.kernel!r}"
+        nodes = ", ".join(repr(name) for name in step.facts.origin) or f"kernel {label(step)!r}"
         return InvalidInput(
             f"{nodes}: an index is out of range (step {index}, code {code & 255}); check the "
             f"values of the inputs that it is computed from"

@@ -9,7 +9,7 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 from rooftile.core.errors import InvalidOption
-from rooftile.ir.program import Copy, HostCall, Step
+from rooftile.ir.program import Copy, HostCall, Loop, Step
 from rooftile.native import Library, assemble, host_target
 from rooftile.runtime.frame import Frame
 
@@ -45,6 +45,9 @@ def _call(executable: Executable, frame: Frame, index: int, step: Step) -> Calla
     if isinstance(step, Copy):
         pointers = [frame.pointer(step.dst), frame.pointer(step.src)]
         return _native(ctypes.cast(ctypes.memmove, ctypes.c_void_p).value, [*pointers, step.nbytes])
+    if isinstance(step, Loop):
+        pointers = [pointer.value or 0 for pointer in frame.entry_args]
+        return _native(executable.loop_address(index), pointers)
     target = executable.library.address(executable.symbols[step.kernel])
     return _native(target, [frame.pointer(arg) for arg in step.args])
 
@@ -66,6 +69,8 @@ def _best(calls: Sequence[Callable[[], Any]], repeats: int) -> list[float]:
 
 
 def _arity(step: Step) -> int:
+    if isinstance(step, Loop):
+        return 4
     return len(step.args) if not isinstance(step, (Copy, HostCall)) else 3
 
 

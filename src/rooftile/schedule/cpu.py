@@ -22,12 +22,21 @@ from rooftile.ir.tile import (
     Tile,
     children,
     expressions,
+    loops,
     stores,
     subtiles,
 )
 from rooftile.ir.tile.materialise import stored_lets
 from rooftile.machine.model import Machine
-from rooftile.schedule.rewrites import pack, reduced_axes, stage, to_grid, to_loop
+from rooftile.schedule.rewrites import (
+    can_stage,
+    pack,
+    reduced_axes,
+    refusal,
+    stage,
+    to_grid,
+    to_loop,
+)
 
 
 @dataclass(frozen=True)
@@ -40,6 +49,8 @@ class Scheduled:
 
 def schedule(kernel: Kernel, machine: Machine, constants: frozenset[str]) -> Scheduled:
     """`constants` names the buffers that are known before the run and may be packed."""
+    if kernel.grid or any(loops(kernel.body)):
+        return Scheduled(kernel, Hints())  # written as it shall run
     recipe = _Recipe(kernel, machine, constants)
     return recipe.run()
 
@@ -134,16 +145,10 @@ class _Recipe:
             ]
             if not batch or not all(batch) or axis.name in bound:
                 continue
-            if not any(self._contiguous(load, axis.name) for load in self._loads()) and (
-                self._stored_everywhere(axis.name)
-            ):
+            along = any(self._contiguous(load, axis.name) for load in self._loads())
+            if not along and refusal(self.kernel, axis.name) is None:
                 found.append(axis.name)
         return found
-
-    def _stored_everywhere(self, name: str) -> bool:
-        return all(
-            any(part.coef(name) for part in store.index) for store in stores(self.kernel.body)
-        )
 
     def _loads(self) -> list[Load]:
         return [
@@ -177,15 +182,17 @@ class _Recipe:
             inner = [name for name in dot.over if self._contiguous(load, name)]
             if len(dot.over) != 1 or not inner:
                 continue
-            self.kernel = stage(self.kernel, load, (*dot.over, columns[0]), self.extents)
-            count += 1
+            order = (*dot.over, columns[0])
+            if can_stage(self.kernel, load, order):
+                self.kernel = stage(self.kernel, load, order, self.extents)
+                count += 1
         return count
 
     # -- rows
 
     def _cut_rows(self, staged: int) -> None:
         """Cut the outermost free axis so that a tile's intermediate values stay in cache."""
-        free = self._free_axes()
+        free = self._free_axes(staged)
         width = self._kept_bytes()
         if not free or not (width or self.dots):
             return
@@ -217,21 +224,20 @@ class _Recipe:
         else:
             self.kernel = to_grid(self.kernel, axis.name, size)
 
-    def _free_axes(self) -> list[Axis]:
-        bound = reduced_axes(self.kernel)
+    def _free_axes(self, staged: int) -> list[Axis]:
         store = next(iter(reversed(list(stores(self.kernel.body)))))
-        order = [name for part in store.index for name, _ in sorted(part.terms, key=_by_coef)]
+        order = [name for part in store.affine for name, _ in sorted(part.terms, key=_by_coef)]
         return [
             axis
             for name in dict.fromkeys(order)
             for axis in self.kernel.whole
-            if axis.name == name and name not in bound and self._stored_everywhere(name)
+            if axis.name == name and refusal(self.kernel, name, staged) is None
         ]
 
     def _vectorised(self) -> str | None:
         """The axis along which the output is contiguous."""
         store = next(iter(reversed(list(stores(self.kernel.body)))))
-        last = store.index[-1] if store.index else None
+        last = store.affine[-1] if store.affine else None
         unit = [name for name, coef in last.terms if coef == 1] if last is not None else []
         return unit[0] if unit else None
 

@@ -5,28 +5,35 @@ Each checks that it is legal and raises InvalidIR where it is not.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
+from itertools import count
 
 from rooftile.core.affine import Affine, affine
 from rooftile.core.errors import InvalidIR
 from rooftile.ir.tile import (
     Axis,
     Buf,
+    Const,
     Dot,
     For,
+    Iota,
     Kernel,
+    Let,
     Load,
     Part,
     Reduce,
+    Rename,
     Stmt,
     Store,
     Tile,
     expressions,
     rebuild,
+    statements,
     stores,
     subtiles,
 )
+from rooftile.ir.tile.query import halo_of
 
 
 def reduced_axes(kernel: Kernel) -> frozenset[str]:
@@ -47,11 +54,7 @@ def to_grid(kernel: Kernel, name: str, tile: int | str) -> Kernel:
     `tile` is a number of elements or "point". Every store must name the axis.
     """
     axis = _whole_axis(kernel, name)
-    _check_free(kernel, name)
-    for store in stores(kernel.body):
-        memory = kernel.buf(store.buf).space == "memory"
-        if memory and not any(part.coef(name) for part in store.index):
-            raise InvalidIR(f"{kernel.name}: {name} cannot be cut, {store.buf} does not name it")
+    _refuse(kernel, name, refusal(kernel, name))
     return replace(
         kernel,
         grid=(*kernel.grid, _cut(axis, tile)),
@@ -62,7 +65,7 @@ def to_grid(kernel: Kernel, name: str, tile: int | str) -> Kernel:
 def to_loop(kernel: Kernel, name: str, tile: int, after: int = 0) -> Kernel:
     """Put the statements from number `after` on into a loop over a whole axis."""
     axis = _whole_axis(kernel, name)
-    _check_free(kernel, name)
+    _refuse(kernel, name, refusal(kernel, name, after))
     loop = For(_cut(axis, tile), kernel.body[after:])
     return replace(
         kernel,
@@ -85,9 +88,45 @@ def _whole_axis(kernel: Kernel, name: str) -> Axis:
     raise InvalidIR(f"{kernel.name}: {name} is not a whole axis")
 
 
-def _check_free(kernel: Kernel, name: str) -> None:
+def refusal(kernel: Kernel, name: str, after: int = 0) -> str | None:
+    """Why the statements from number `after` on cannot be run for one tile of an axis after the
+    other; None where they can."""
     if name in reduced_axes(kernel):
-        raise InvalidIR(f"{kernel.name}: {name} cannot be cut, something is reduced over it")
+        return "something is reduced over it"
+    if any(name in _axes_of(tile) for tile in expressions(kernel.body[:after])):
+        return "a statement before the loop uses it"
+    body = kernel.body[after:]
+    parts = [part for tile in expressions(body) for part in subtiles(tile)]
+    if any(isinstance(part, Rename) and name in (part.old, part.new) for part in parts):
+        return "a tile is renamed along it"
+    for store in stores(body):
+        named = any(part.coef(name) for part in store.affine)
+        if kernel.buf(store.buf).space == "memory" and not named:
+            return f"{store.buf} does not name it"
+        for load in parts:
+            if isinstance(load, Load) and load.buf == store.buf and load.index != store.index:
+                return f"{store.buf} is read elsewhere than it is stored"
+    return None
+
+
+def _refuse(kernel: Kernel, name: str, why: str | None) -> None:
+    if why is not None:
+        raise InvalidIR(f"{kernel.name}: {name} cannot be cut, {why}")
+
+
+def _axes_of(tile: Tile) -> frozenset[str]:
+    """The axes that an expression names."""
+    found: set[str] = set()
+    for part in subtiles(tile):
+        if isinstance(part, Load):
+            found.update(n for at in part.index if isinstance(at, Affine) for n in at.names)
+        elif isinstance(part, Iota):
+            found.add(part.axis)
+        elif isinstance(part, Const):
+            found.update(part.dims)
+        elif isinstance(part, Rename):
+            found.add(part.new)
+    return frozenset(found)
 
 
 def pack(kernel: Kernel, buf: str, dim: int, block: int) -> Kernel:
@@ -95,6 +134,8 @@ def pack(kernel: Kernel, buf: str, dim: int, block: int) -> Kernel:
     old = kernel.buf(buf)
     if old.layout is not None:
         raise InvalidIR(f"{kernel.name}: {buf} has a layout already")
+    if not isinstance(old.shape[dim], int) or halo_of(old, dim) != (0, 0):
+        raise InvalidIR(f"{kernel.name}: dim {dim} of {buf} has a symbol or a halo: it stays whole")
     rest: tuple[tuple[int, int, Part], ...] = tuple(
         (other, 1, "all") for other in range(len(old.shape)) if other != dim
     )
@@ -108,10 +149,10 @@ def stage(kernel: Kernel, load: Load, order: tuple[str, ...], extents: Mapping[s
 
     `extents` gives the size of each axis in `order`; every equal load reads the copy.
     """
-    used = {name for part in load.index if isinstance(part, Affine) for name in part.names}
-    if load.pad is not None or not set(order) <= used:
+    if not can_stage(kernel, load, order):
         raise InvalidIR(f"{kernel.name}: {load.buf} cannot be staged along {', '.join(order)}")
-    name = f"s{sum(buf.space == 'scratch' for buf in kernel.bufs)}"
+    taken = {buf.name for buf in kernel.bufs} | set(kernel.axes) | _named_tiles(kernel)
+    name = next(n for n in (f"s{number}" for number in count()) if n not in taken)
     shape = tuple(extents[axis] for axis in order)
     copy = Buf(name, shape, kernel.buf(load.buf).dtype, "scratch")
     index = tuple(affine(axis) for axis in order)
@@ -123,9 +164,33 @@ def stage(kernel: Kernel, load: Load, order: tuple[str, ...], extents: Mapping[s
     return replace(kernel, bufs=(*kernel.bufs, copy), body=(Store(name, index, load), *body))
 
 
-def _change_all(stmt: Stmt, change: object) -> Stmt:
-    assert callable(change)
+def can_stage(kernel: Kernel, load: Load, order: tuple[str, ...]) -> bool:
+    """Whether the kernel's first statement could copy what `load` reads, with dims in `order`."""
+    parts = [part for part in load.index if isinstance(part, Affine)]
+    used = {name for part in parts for name in part.names}
+    around = {axis.name: axis for axis in kernel.grid + kernel.whole}
+    if len(parts) != len(load.index) or load.pad is not None or not used <= set(around):
+        return False
+    dims = {name for name in used if around[name].is_dim}
+    return set(order) == dims and all(store.buf != load.buf for store in stores(kernel.body))
+
+
+def _named_tiles(kernel: Kernel) -> set[str]:
+    """The names of Lets and Carries."""
+    found: set[str] = set()
+    for stmt in statements(kernel.body):
+        if isinstance(stmt, Let):
+            found.add(stmt.name)
+        elif isinstance(stmt, For):
+            found.update(carry.name for carry in stmt.carry)
+    return found
+
+
+def _change_all(stmt: Stmt, change: Callable[[Tile], Tile]) -> Stmt:
     if isinstance(stmt, For):
         carry = tuple(replace(c, init=change(c.init), next=change(c.next)) for c in stmt.carry)
         return replace(stmt, body=tuple(_change_all(s, change) for s in stmt.body), carry=carry)
+    if isinstance(stmt, Store):
+        index = tuple(part if isinstance(part, Affine) else change(part) for part in stmt.index)
+        return replace(stmt, index=index, expr=change(stmt.expr))
     return replace(stmt, expr=change(stmt.expr))

@@ -17,6 +17,7 @@ from rooftile.ir.program import Program
 from rooftile.runtime import Executable
 from rooftile.runtime import load as load_executable
 from rooftile.runtime import save as save_executable
+from rooftile.session.guard import check_memory, guarded
 from rooftile.session.options import SessionOptions, compile_options
 from rooftile.session.values import Array, OrtValue
 
@@ -110,7 +111,9 @@ def compile(
 
     journal = Journal()
     wanted = {name: tuple(map(int, shape)) for name, shape in (shapes or {}).items()}
-    compilation = compile_model(model, wanted, compile_options(options), journal)
+    with guarded("the model"):
+        compilation = compile_model(model, wanted, compile_options(options), journal)
+    check_memory(compilation.executable.program)
     return Compiled(compilation.executable, journal, compilation)
 
 

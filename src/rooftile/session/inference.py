@@ -6,16 +6,33 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rooftile.core.errors import InvalidInput
+from rooftile.core.errors import (
+    InvalidInput,
+    NeedsHost,
+    NeedsValue,
+    UnsupportedOp,
+    UnsupportedType,
+)
+from rooftile.core.journal import Decision
+from rooftile.ir.program import Program
 from rooftile.session.binding import IOBinding
 from rooftile.session.compiled import Compiled, arrange, compile
+from rooftile.session.explanation import explained, programs_of
+from rooftile.session.guard import guarded
+from rooftile.session.narrow import Boundary
 from rooftile.session.options import CPU, Providers, SessionOptions, check_providers
 from rooftile.session.options import compile_options as checked
+from rooftile.session.segment import Shared
+from rooftile.session.segmented import Segmented
+from rooftile.session.taking import Taken, is_tensor, takers
 from rooftile.session.values import Array, OrtValue
+
+if TYPE_CHECKING:
+    from rooftile.report import Explanation
 
 KEPT_PROGRAMS = 16
 """How many sets of input shapes a session keeps compiled; the one used longest ago goes."""
@@ -78,10 +95,16 @@ class InferenceSession:
         self._wanted = [self._bound(item.shape) for item in self._inputs]
         self._programs = _Programs(self._compile)
         self._fixed: Compiled | None = None
+        self._steps: Segmented | None = None
+        self._takers: list[Taken] = []
+        self._boundary = Boundary(
+            [item.type for item in self._inputs], [item.type for item in self._outputs]
+        )
         known = [tuple(dim for dim in shape if isinstance(dim, int)) for shape in self._wanted]
-        if list(map(len, known)) == list(map(len, self._wanted)):
-            self._fixed = self._compile(tuple(known))
-            self._model = None
+        if not all(is_tensor(item.type) for item in self._inputs):
+            self._cut()
+        elif list(map(len, known)) == list(map(len, self._wanted)):
+            self._start(tuple(known))
 
     def run(
         self,
@@ -95,14 +118,48 @@ class InferenceSession:
         """
         places = self._places(output_names) if output_names else None
         values = arrange(self._input_names, input_feed, self._name)
-        compiled = self._fixed or self._programs.get(self._shapes(values))
-        outputs = compiled.executable.run(values)
+        compiled = self._fixed or self._compiled(values)
+        if compiled is None:
+            with guarded(self._name):
+                outputs = self._stepwise(values)
+        elif self._boundary:
+            outputs = self._boundary.leave(compiled.executable.run(self._boundary.enter(values)))
+        else:
+            outputs = compiled.executable.run(values)
         return outputs if places is None else [outputs[place] for place in places]
+
+    @property
+    def decisions(self) -> list[Decision]:
+        """What was decided for all that has run: `host` and `specialise` say what is not native."""
+        if self._steps is not None:
+            return list(self._steps.shared.journal)
+        programs = [self._fixed] if self._fixed else self._programs.every()
+        return [decision for program in programs for decision in program.journal]
+
+    @property
+    def programs(self) -> list[Program]:
+        """Every program that is kept: one for each set of shapes, or those of the steps."""
+        if self._steps is not None:
+            return programs_of(self._steps)
+        every = [self._fixed] if self._fixed else self._programs.every()
+        return [compiled.program for compiled in every]
+
+    def explanation(self, feeds: Mapping[str, Any]) -> Explanation:
+        """Kernels against the roof, fusion, memory, host ops; timed on these inputs."""
+        values = arrange(self._input_names, feeds, self._name)
+        compiled = self._fixed or self._compiled(values)
+        if compiled is not None:
+            return compiled.explanation(feeds)
+        if self._steps is None:
+            raise AssertionError("a model that runs in steps has them")
+        return explained(self._name, self._steps, self._taken(values))
 
     def compiled_for(self, shapes: Mapping[str, Sequence[int]] | None = None) -> Compiled:
         """The compiled model behind the session, for these shapes where it leaves dims open."""
         if self._fixed is not None:
             return self._fixed
+        if self._steps is not None:
+            raise InvalidInput(f"{self._name} runs in steps: no one program is behind it")
         known = arrange(self._input_names, shapes or {}, self._name)
         return self._programs.get(self._fitting([tuple(map(int, shape)) for shape in known]))
 
@@ -178,6 +235,53 @@ class InferenceSession:
         compiled.compilation = None  # its graph holds the weights a second time
         return compiled
 
+    def _start(self, shapes: Shapes) -> None:
+        """Compile a model whose shapes are all known; cut it where it is more than one program."""
+        try:
+            self._fixed = self._compile(shapes)
+            self._model = None
+        except (UnsupportedOp, UnsupportedType) as error:
+            self._cut(error)
+
+    def _compiled(self, values: Sequence[Any]) -> Compiled | None:
+        """The program for these inputs; None for a model that runs in steps."""
+        if self._steps is not None:
+            return None
+        shapes = self._shapes(values)
+        try:
+            return self._programs.get(shapes)
+        except (UnsupportedOp, UnsupportedType) as error:
+            self._cut(error)
+            return None
+
+    def _cut(self, error: UnsupportedOp | UnsupportedType | None = None) -> None:
+        """Run in steps from now on; the error itself where that does not help."""
+        from rooftile.frontends.onnx import can_host, load, outline
+
+        with guarded(self._name):
+            whole = outline(load(self._model))
+        helps = error is None or isinstance(error, (NeedsValue, NeedsHost)) or not whole.is_native
+        if (
+            error is not None
+            and not helps
+            and not (error.at >= 0 and can_host(whole.context, error.at))
+        ):
+            raise error
+        self._takers = takers(self._inputs, self._wanted)
+        self._steps = Segmented(whole, Shared(self._compile_options))
+
+    def _stepwise(self, values: Sequence[Any]) -> list[Any]:
+        if self._steps is None:
+            raise AssertionError("a model that runs in steps has them")
+        outputs = self._steps.run(self._taken(values))
+        # Steps hand arrays on as they are, but what comes out must belong to the caller.
+        return [value.copy() if isinstance(value, np.ndarray) else value for value in outputs]
+
+    def _taken(self, values: Sequence[Any]) -> dict[str, Any]:
+        """Inputs by name, as steps take them."""
+        taken = [taker.take(value) for taker, value in zip(self._takers, values, strict=True)]
+        return dict(zip(self._input_names, taken, strict=True))
+
     def _bound(self, shape: Sequence[int | str | None]) -> list[int | str | None]:
         """A shape with overridden symbols replaced; files write 0 for a dim that is not known."""
         known = self._options.free_dimensions
@@ -229,6 +333,11 @@ class _Programs:
                     if len(self._kept) > KEPT_PROGRAMS:
                         self._kept.popitem(last=False)
             return found
+
+    def every(self) -> list[Compiled]:
+        """All that are kept."""
+        with self._lock:
+            return list(self._kept.values())
 
     def _find(self, shapes: Shapes) -> Compiled | None:
         with self._lock:

@@ -25,11 +25,13 @@ def select(writer: Writer, condition: Val, yes: Val, no: Val) -> Val:
 
 
 def fma(writer: Writer, a: Val, b: Val, c: Val) -> Val:
-    """a * b + c, fused for floats; a scalar operand counts for every lane."""
+    """a * b + c, fused for floats where the target can; a scalar counts for every lane."""
     width = max(a.width, b.width, c.width)
     a, b, c = (splat(writer, value, width) for value in (a, b, c))
     if kind(c.dtype) != "float":
         return binary(writer, "add", binary(writer, "mul", a, b), c)
+    if not writer.target.has_fma:
+        return binary(writer, "fadd", binary(writer, "fmul", a, b), c)
     lanes = f"v{width}" if width else ""
     name = f"llvm.fma.{lanes}{SUFFIX[c.dtype]}"
     return Val(writer.call(c.type, name, str(a), str(b), str(c)), c.dtype, width)

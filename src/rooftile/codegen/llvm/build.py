@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from rooftile.codegen.llvm.kernel import KernelText, emit
-from rooftile.codegen.llvm.link import Linked, Unit, link
+from rooftile.codegen.llvm.link import link
+from rooftile.codegen.llvm.steps import AnyUnit, LoopUnit, Unit
 from rooftile.core.dtype import DType
-from rooftile.ir.graph import Array, Graph, Region, Value
+from rooftile.ir.graph import Array, Graph, Node, Region
 from rooftile.ir.program import KernelFacts, Program
 from rooftile.ir.tile import Hints, Kernel
 from rooftile.ir.tile.text import to_text
 from rooftile.machine.model import Machine
 from rooftile.native.cache import build as compile_objects
 from rooftile.native.target import Target, host_target
-from rooftile.plan.concat import Part
 from rooftile.plan.cost import nbytes, predict
 
 
@@ -31,6 +31,28 @@ class Work:
 
 
 @dataclass(frozen=True)
+class LoopWork:
+    """A scan's region with its node (which reads what the body takes), and the body, planned.
+
+    `results` name the values of the body that an iteration gives.
+    """
+
+    region: Region
+    node: Node
+    body: Plan
+    results: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A graph as work in order. `aliases`: outputs that lie in another value's memory."""
+
+    graph: Graph
+    works: tuple[Work | LoopWork, ...]
+    aliases: Mapping[str, str]
+
+
+@dataclass(frozen=True)
 class Built:
     """All that a program needs to run, and the kernels and texts it came from, by symbol."""
 
@@ -42,31 +64,46 @@ class Built:
     texts: Mapping[str, str]
 
 
-def build(
-    graph: Graph, works: Sequence[Work], parts: Mapping[str, Part], machine: Machine
-) -> Built:
+def build(plan: Plan, machine: Machine) -> Built:
     """Generate, compile and link."""
     target = host_target()
-    texts: dict[str, KernelText] = {}
-    kernels: dict[str, Kernel] = {}
-    units: list[Unit] = []
-    for work in works:
-        kernel = named(work.kernel, work.region, work.hints)
-        if kernel.name not in texts:
-            texts[kernel.name] = _emit(kernel, target, work)
-            kernels[kernel.name] = kernel
-        facts = facts_of(work, machine, graph.constants)
-        units.append(Unit(kernel, texts[kernel.name], work.arguments, facts))
-    linked: Linked = link(graph, units, _places(graph, parts), {})
-    sources = [*(text.text for text in texts.values()), linked.entry]
+    maker = _Maker(machine, target)
+    linked = link(plan.graph, maker.units(plan), plan.aliases)
+    sources = [*(text.text for text in maker.texts.values()), linked.entry]
     objects = compile_objects(sources, target)
-    symbols = {name: name for name in texts}
-    shown = {name: text.text for name, text in texts.items()}
-    return Built(linked.program, objects, symbols, linked.constants, kernels, shown)
+    symbols = {name: name for name in maker.texts}
+    shown = {name: text.text for name, text in maker.texts.items()}
+    return Built(linked.program, objects, symbols, linked.constants, maker.kernels, shown)
 
 
-def _emit(kernel: Kernel, target: Target, work: Work) -> KernelText:
-    return emit(kernel, target, work.hints)
+@dataclass
+class _Maker:
+    """Generates the text of each distinct kernel once."""
+
+    machine: Machine
+    target: Target
+    texts: dict[str, KernelText] = field(default_factory=dict)
+    kernels: dict[str, Kernel] = field(default_factory=dict)
+
+    def units(self, plan: Plan) -> tuple[AnyUnit, ...]:
+        """The units of a plan, those of its loops inside."""
+        return tuple(
+            self._kernel(work, plan.graph) if isinstance(work, Work) else self._loop(work)
+            for work in plan.works
+        )
+
+    def _kernel(self, work: Work, graph: Graph) -> Unit:
+        kernel = named(work.kernel, work.region, work.hints)
+        if kernel.name not in self.texts:
+            self.texts[kernel.name] = emit(kernel, self.target, work.hints)
+            self.kernels[kernel.name] = kernel
+        facts = facts_of(work, self.machine)
+        return Unit(kernel, self.texts[kernel.name], work.arguments, facts)
+
+    def _loop(self, work: LoopWork) -> LoopUnit:
+        units, body = self.units(work.body), work.body
+        facts = loop_facts(work, [unit.facts for unit in units])
+        return LoopUnit(work.node, body.graph, units, work.results, body.aliases, facts)
 
 
 def named(kernel: Kernel, region: Region, hints: Hints) -> Kernel:
@@ -78,10 +115,10 @@ def named(kernel: Kernel, region: Region, hints: Hints) -> Kernel:
     return replace(kernel, name="_".join((*words[:4], digest)))
 
 
-def facts_of(work: Work, machine: Machine, constants: Mapping[str, Array]) -> KernelFacts:
+def facts_of(work: Work, machine: Machine) -> KernelFacts:
     """What reports need to know of a kernel."""
     region = work.region
-    prediction = predict(region, machine, constants)
+    prediction = predict(region, machine)
     inner = [v for node in region.nodes for v in node.outputs if v not in region.outputs]
     unfused = prediction.read + prediction.written + 2 * sum(nbytes(value) for value in inner)
     dots: list[DType] = [n.output.dtype for n in region.nodes if n.op in ("dot", "conv")]
@@ -100,5 +137,18 @@ def facts_of(work: Work, machine: Machine, constants: Mapping[str, Array]) -> Ke
     )
 
 
-def _places(graph: Graph, parts: Mapping[str, Part]) -> Mapping[str, Value]:
-    return graph.values
+def loop_facts(work: LoopWork, inner: Sequence[KernelFacts]) -> KernelFacts:
+    """The facts of all iterations together."""
+    trip = int(work.node.attr("trip"))
+    dots = [facts.dtype for facts in inner if {"dot", "conv"} & set(facts.ops)]
+    return KernelFacts(
+        origin=work.region.origin,
+        ops=tuple(op for facts in inner for op in facts.ops),
+        dtype=dots[0] if dots else work.region.outputs[0].dtype,
+        flops=trip * sum(facts.flops for facts in inner),
+        bytes_read=trip * sum(facts.bytes_read for facts in inner),
+        bytes_written=trip * sum(facts.bytes_written for facts in inner),
+        bytes_unfused=trip * sum(facts.bytes_unfused for facts in inner),
+        predicted_s=trip * sum(facts.predicted_s for facts in inner),
+        schedule=(("iterations", trip), ("threads", 1)),
+    )

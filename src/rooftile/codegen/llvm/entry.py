@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 from rooftile.core.errors import InvalidIR
-from rooftile.ir.program import Arg, Copy, Launch, Program
-from rooftile.ir.program.records import segment_symbol
+from rooftile.ir.program import Arg, Copy, Launch, Loop, Program, Step
+from rooftile.ir.program.records import loop_symbol, segment_symbol
 
+_Path = tuple[int, ...]
+_PARAMETERS = "ptr %inputs, ptr %outputs, ptr %arena, ptr %constants"
 _HEADER = "declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)"
 
 
@@ -20,7 +22,8 @@ def entry_text(
     is 0, or `(step + 1) << 8 | code` of the first kernel that returned a code other than 0: the
     steps behind it do not run. `kernel_symbols` gives the symbol of each kernel; a kernel is
     `i32 @symbol(ptr...)`. Where host calls cut the program, each run of native steps between them
-    is a function of its own, named by `segment_symbol`. InvalidIR for a kernel without a symbol.
+    is a function of its own, named by `segment_symbol`; so is each loop, by `loop_symbol`.
+    InvalidIR for a kernel without a symbol.
     """
     symbols: dict[str, str] = {}
     for launch in program.launches:
@@ -33,56 +36,45 @@ def entry_text(
             raise InvalidIR(f"{program.name}: kernel {launch.kernel!r} is called with two arities")
     lines = [_HEADER]
     lines += [f"declare i32 @{_quoted(symbol)}({args})" for symbol, args in symbols.items()]
+    for path, loop in _loops(program.steps):
+        writer = _Writer(program, kernel_symbols, name)
+        lines += ["", *writer.loop(loop, path)]
     for index in range(len(program.segments)):
-        lines += ["", *_Segment(program, kernel_symbols, index).function(name)]
+        lines += ["", *_Writer(program, kernel_symbols, name).segment(index)]
     return "\n".join(lines) + "\n"
 
 
-class _Segment:
-    """Writes the function of one run of native steps."""
+def _loops(steps: Sequence[Step], path: tuple[int, ...] = ()) -> Iterator[tuple[_Path, Loop]]:
+    """Every loop, with the places of the steps that lead to it."""
+    for place, step in enumerate(steps):
+        if isinstance(step, Loop):
+            yield (*path, place), step
+            yield from _loops(step.body, (*path, place))
 
-    def __init__(self, program: Program, kernel_symbols: Mapping[str, str], index: int) -> None:
+
+class _Writer:
+    """Writes one function: a run of native steps, or a loop."""
+
+    def __init__(self, program: Program, kernel_symbols: Mapping[str, str], entry: str) -> None:
         self.program = program
         self.kernel_symbols = kernel_symbols
-        self.index = index
+        self.entry = entry
         self.lines: list[str] = []
         self.names = 0
         self.failures: list[int] = []
         self.inputs = {port.buffer: place for place, port in enumerate(program.inputs)}
 
-    def function(self, name: str) -> list[str]:
-        """The lines of the function."""
-        start, stop = self.program.segments[self.index]
+    def segment(self, index: int) -> list[str]:
+        """The function of one run of native steps."""
+        start, stop = self.program.segments[index]
         for place in range(start, stop):
-            self.step(place)
-        if self.index == len(self.program.segments) - 1:
+            self._step(self.program.steps[place], (place,))
+        if index == len(self.program.segments) - 1:
             for place in self.program.copied_outputs:
                 port = self.program.outputs[place]
                 target = self._element("%outputs", place)
                 self._copy(target, self._pointer(Arg(port.buffer)), port.nbytes)
-        symbol = _quoted(segment_symbol(name, self.index))
-        header = f"define i32 @{symbol}(ptr %inputs, ptr %outputs, ptr %arena, ptr %constants) {{"
-        return [header, "entry:", *self.lines, "  ret i32 0", *self._failure(), "}"]
-
-    def step(self, place: int) -> None:
-        """The call or copy of one step."""
-        step = self.program.steps[place]
-        if isinstance(step, Copy):
-            self._copy(self._pointer(step.dst), self._pointer(step.src), step.nbytes)
-        elif isinstance(step, Launch):
-            args = ", ".join(f"ptr {self._pointer(arg)}" for arg in step.args)
-            symbol = _quoted(self.kernel_symbols[step.kernel])
-            self.failures.append(place)
-            self.lines += [
-                f"  %code{place} = call i32 @{symbol}({args})",
-                f"  %bad{place} = icmp ne i32 %code{place}, 0",
-                f"  br i1 %bad{place}, label %fail{place}, label %after{place}",
-                f"after{place}:",
-            ]
-
-    def _failure(self) -> list[str]:
-        """Blocks that turn the code of a kernel into the code of the entry."""
-        lines: list[str] = []
+        lines = [*self.lines, "  ret i32 0"]
         for place in self.failures:
             lines += [
                 f"fail{place}:",
@@ -90,9 +82,60 @@ class _Segment:
                 f"  %result{place} = or i32 %low{place}, {(place + 1) << 8}",
                 f"  ret i32 %result{place}",
             ]
-        return lines
+        return self._function(segment_symbol(self.entry, index), lines)
+
+    def loop(self, loop: Loop, path: _Path) -> list[str]:
+        """The function of a loop; it returns the code of the first kernel that fails."""
+        for place, step in enumerate(loop.body):
+            self._step(step, (*path, place))
+        lines = [
+            "  br label %loop",
+            "loop:",
+            "  %iteration = phi i64 [ 0, %entry ], [ %next, %latch ]",
+            *self.lines,
+            "  br label %latch",
+            "latch:",
+            "  %next = add i64 %iteration, 1",
+            f"  %over = icmp eq i64 %next, {loop.trip}",
+            "  br i1 %over, label %done, label %loop",
+            "done:",
+            "  ret i32 0",
+        ]
+        for place in self.failures:
+            lines += [f"fail{place}:", f"  ret i32 %code{place}"]
+        return self._function(loop_symbol(self.entry, path), lines)
+
+    def _function(self, symbol: str, lines: list[str]) -> list[str]:
+        return [f"define i32 @{_quoted(symbol)}({_PARAMETERS}) {{", "entry:", *lines, "}"]
+
+    def _step(self, step: Step, path: _Path) -> None:
+        """The call or copy of one step."""
+        if isinstance(step, Copy):
+            self._copy(self._pointer(step.dst), self._pointer(step.src), step.nbytes)
+        elif isinstance(step, Launch):
+            args = ", ".join(f"ptr {self._pointer(arg)}" for arg in step.args)
+            self._call(self.kernel_symbols[step.kernel], args, path[-1])
+        elif isinstance(step, Loop):
+            self._call(loop_symbol(self.entry, path), _PARAMETERS, path[-1])
+
+    def _call(self, symbol: str, args: str, place: int) -> None:
+        self.failures.append(place)
+        self.lines += [
+            f"  %code{place} = call i32 @{_quoted(symbol)}({args})",
+            f"  %bad{place} = icmp ne i32 %code{place}, 0",
+            f"  br i1 %bad{place}, label %fail{place}, label %after{place}",
+            f"after{place}:",
+        ]
 
     def _pointer(self, arg: Arg) -> str:
+        pointer = self._start(arg)
+        if not arg.step:
+            return pointer
+        moved = self._new(f"mul i64 %iteration, {arg.step}")
+        return self._new(f"getelementptr i8, ptr {pointer}, i64 {moved}")
+
+    def _start(self, arg: Arg) -> str:
+        """The pointer in the first iteration."""
         buffer = self.program.by_name[arg.buffer]
         if buffer.space == "constant":
             return self._offset("%constants", buffer.offset + arg.offset)

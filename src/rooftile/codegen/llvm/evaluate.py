@@ -5,12 +5,24 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from rooftile.codegen.llvm.arith import binary, compare, select
-from rooftile.codegen.llvm.scalar import apply, cast
+from rooftile.codegen.llvm.convert import (
+    bitcast,
+    cast,
+    from_memory,
+    memory_type,
+    retag,
+    to_memory,
+)
+from rooftile.codegen.llvm.scalar import apply
 from rooftile.codegen.llvm.state import Place, Point, State
 from rooftile.codegen.llvm.values import Val, constant, lane_mask, llvm_type, splat
 from rooftile.core.affine import Affine
 from rooftile.core.dtype import DType, itemsize
 from rooftile.ir.tile import Cast, Const, Dot, Iota, Load, Map, Reduce, Ref, Rename, Tile, children
+from rooftile.ir.tile.query import halo_of, inside
+
+FAILED = "%failed.flag"
+"""Where it is noted that an index lay outside its buffer."""
 
 Reductions = Callable[[Tile, Sequence[Point]], None]
 
@@ -22,20 +34,21 @@ class Evaluator:
         self.state = state
         self.reduce = reduce
 
-    def prepare(self, tile: Tile, points: Sequence[Point]) -> None:
-        """Compute the outermost reductions of `tile` at all points together."""
-        state = self.state
+    def prepare(self, tile: Tile, points: Sequence[Point], seen: set[str] | None = None) -> None:
+        """Compute the outermost reductions of `tile` at all points together, each Let once."""
+        state, seen = self.state, set() if seen is None else seen
         if isinstance(tile, (Dot, Reduce)):
             wanted = {state.key(tile, point): point for point in points}
             missing = [p for key, p in wanted.items() if state.remembered(key) is None]
             if missing:
                 self.reduce(tile, missing)
         elif isinstance(tile, Ref):
-            if tile.name in state.lets:
-                self.prepare(state.lets[tile.name], points)
+            if tile.name in state.lets and tile.name not in seen:
+                seen.add(tile.name)
+                self.prepare(state.lets[tile.name], points, seen)
         elif not isinstance(tile, Rename):
             for child in children(tile):
-                self.prepare(child, points)
+                self.prepare(child, points, seen)
 
     def value(self, tile: Tile, point: Point) -> Val:
         """The value of `tile` at a point: a vector if it varies along the vector axis."""
@@ -60,7 +73,8 @@ class Evaluator:
         if isinstance(tile, Map):
             return apply(state.writer, tile.op, [self.value(arg, point) for arg in tile.args])
         if isinstance(tile, Cast):
-            return cast(state.writer, self.value(tile.x, point), tile.dtype)
+            convert = bitcast if tile.bits else cast
+            return convert(state.writer, self.value(tile.x, point), tile.dtype)
         if isinstance(tile, Iota):
             return self._iota(tile.axis, point)
         if isinstance(tile, Rename):
@@ -75,8 +89,9 @@ class Evaluator:
         axis = state.vector_axis
         offsets = dict(point.offsets)
         offsets[tile.old] = offsets.pop(tile.new, 0)
+        inner = {tile.new: tile.old, tile.old: None}.get(axis or "", axis)
         with state.spanning(**{tile.old: state.spans[tile.new]}):
-            state.vector_axis = tile.old if axis == tile.new else axis
+            state.vector_axis = inner
             value = self.value(tile.x, Point(offsets, point.width, point.lanes))
             state.vector_axis = axis
         return value
@@ -96,29 +111,40 @@ class Evaluator:
         """The address of a place."""
         return self.state.writer.pointer(base, Affine(*place))
 
+    def target(self, target: Load, point: Point) -> str:
+        """The address of a scalar; parts of its index that are tiles are checked."""
+        place = self.state.place(target, point, self._gathered(target, point))
+        return self.pointer(f"%{target.buf}", place)
+
+    def read(self, pointer: str, dtype: DType) -> Val:
+        """The scalar at an address as it is now."""
+        return self._read_at(pointer, dtype, 0, 0)
+
     def _load_local(self, name: str, point: Point) -> Val:
-        local = self.state.locals[name]
-        place = self.state.local_place(local, point)
-        axis = self.state.vector_axis
+        state = self.state
+        local = state.locals[name]
+        place = state.local_place(local, point)
+        axis = state.vector_axis
         stride = dict(zip(local.dims, local.strides, strict=True)).get(axis or "", 0)
-        return self._read(local.pointer, place, local.dtype, stride, point)
+        found = self._read(local.pointer, place, local.dtype, stride, point)
+        return retag(found, state.scope.tiles[name][1])
 
     def _load(self, load: Load, point: Point) -> Val:
         state = self.state
-        if any(not isinstance(part, Affine) for part in load.index):
-            return self._gather(load, point)
         undecided: list[int] = []
         if load.pad is not None:
             where = self.inside(load, point)
             if where == "out":
                 return constant(load.pad, state.bufs[load.buf].dtype)
             undecided = [] if isinstance(where, str) else where
-        stride = state.vector_stride(load)
-        assert stride is not None
-        dtype = state.bufs[load.buf].dtype
+        stride = state.stride_at(load, point)
+        if stride is None:
+            return self._by_lane(load, point)
+        gathered = self._gathered(load, point)
         if undecided:
-            return self._guarded(load, point, undecided, stride)
-        return self._read(f"%{load.buf}", state.place(load, point), dtype, stride, point)
+            return self._guarded(load, point, undecided, stride, gathered)
+        place = state.place(load, point, gathered)
+        return self._read(f"%{load.buf}", place, state.bufs[load.buf].dtype, stride, point)
 
     def inside(self, load: Load, point: Point) -> list[int] | str:
         """ "in" or "out" of the buffer where that is known now, else the dims that are not."""
@@ -127,15 +153,16 @@ class Evaluator:
         undecided: list[int] = []
         for dim, part in enumerate(load.index):
             extent = buf.shape[dim]
-            if not isinstance(part, Affine) or not isinstance(extent, int):
+            if not isinstance(part, Affine) or (id(load), dim) in state.inside:
                 continue
-            if (id(load), dim) in state.inside:
+            # A halo holds zeros: any other pad is not to be found there.
+            low_halo, high_halo = halo_of(buf, dim) if load.pad == 0 else (0, 0)
+            if inside(part, extent, state.scope.axes, (low_halo, high_halo)):
                 continue
             terms, const = state.offset(part, point)
             bounds = state.writer.range(Affine(terms, const))
             reach = max(point.lanes - 1, 0) * part.coef(state.vector_axis or "")
-            low_halo, high_halo = buf.halo[dim] if buf.halo else (0, 0)
-            if bounds is None:
+            if bounds is None or not isinstance(extent, int):
                 undecided.append(dim)
                 continue
             low, high = bounds[0] + min(0, reach), bounds[1] + max(0, reach)
@@ -145,71 +172,74 @@ class Evaluator:
                 undecided.append(dim)
         return undecided or "in"
 
-    def _guarded(self, load: Load, point: Point, dims: list[int], stride: int) -> Val:
-        """A padded load whose place is known only at run time."""
+    def _guarded(
+        self, load: Load, point: Point, dims: list[int], stride: int, gathered: dict[int, str]
+    ) -> Val:
+        """A padded load whose place in `dims` is known only at run time."""
         state, writer = self.state, self.state.writer
         buf = state.bufs[load.buf]
         width = point.width if stride else 0
-        mask = Val("true", "bool")
+        if width and stride != itemsize(buf.dtype):
+            return self._by_lane(load, point)
+        mask = self._within(load, point, dims, width)
+        place = state.place(load, point, gathered)
+        assert load.pad is not None
+        pad = constant(load.pad, buf.dtype, width)
+        if width:
+            mask = splat(writer, mask, width)
+            if point.lanes < width:
+                counted = Val(lane_mask(width, point.lanes), "bool", width)
+                mask = binary(writer, "and", mask, counted)
+            pointer = self.pointer(f"%{load.buf}", place)
+            return self._masked_load(pointer, buf.dtype, mask, pad)
+        offset = writer.integer(Affine(*place))
+        safe = writer.op(f"select {mask}, i64 {offset}, i64 0")
+        pointer = writer.op(f"getelementptr i8, ptr %{load.buf}, i64 {safe}")
+        return select(writer, mask, self._read_at(pointer, buf.dtype, 0, 0), pad)
+
+    def _within(self, load: Load, point: Point, dims: list[int], width: int) -> Val:
+        """Whether the point, or each of `width` lanes, lies inside the buffer's `dims`."""
+        state, writer = self.state, self.state.writer
+        mask: Val | None = None
         for dim in dims:
-            part, extent = load.index[dim], buf.shape[dim]
-            assert isinstance(part, Affine) and isinstance(extent, int)
+            part = load.index[dim]
+            assert isinstance(part, Affine)
             at = Val(writer.integer(Affine(*state.offset(part, point))), "i64")
             step = part.coef(state.vector_axis or "")
             if width and step:
                 lanes = ", ".join(f"i64 {step * lane}" for lane in range(width))
-                at = binary(
-                    writer, "add", splat(writer, at, width), Val(f"<{lanes}>", "i64", width)
-                )
-            ok = compare(writer, "icmp ult", at, constant(extent, "i64", at.width))
-            if mask.name == "true":
-                mask = ok
-            else:
+                steps = Val(f"<{lanes}>", "i64", width)
+                at = binary(writer, "add", splat(writer, at, width), steps)
+            extent = Val(state.extent(state.bufs[load.buf].shape[dim]), "i64")
+            ok = compare(writer, "icmp ult", at, splat(writer, extent, at.width))
+            if mask is not None:
                 both = max(mask.width, ok.width)
-                mask = binary(writer, "and", splat(writer, mask, both), splat(writer, ok, both))
-        place = state.place(load, point)
-        assert load.pad is not None
-        pad = constant(load.pad, buf.dtype, width)
-        if width and stride == itemsize(buf.dtype):
-            mask = splat(writer, mask, width)
-            pointer = self.pointer(f"%{load.buf}", place)
-            return self._masked_load(pointer, buf.dtype, mask, pad)
-        if not width:
-            offset = writer.integer(Affine(*place))
-            safe = writer.op(f"select {mask}, i64 {offset}, i64 0")
-            pointer = writer.op(f"getelementptr i8, ptr %{load.buf}, i64 {safe}")
-            return select(writer, mask, self._read_at(pointer, buf.dtype, 0, 0), pad)
-        return self._by_lane(load, point, lambda one: self._load(load, one))
+                ok = binary(writer, "and", splat(writer, mask, both), splat(writer, ok, both))
+            mask = ok
+        assert mask is not None
+        return mask
 
-    def _gather(self, load: Load, point: Point) -> Val:
-        """A load whose index holds an integer tile: checked, clamped, and the failure noted."""
+    def _gathered(self, load: Load, point: Point) -> dict[int, str]:
+        """The parts of an index that are tiles, by dim: each checked against its dim, 0 and the
+        failure noted where it lies outside."""
         state, writer = self.state, self.state.writer
-        buf = state.bufs[load.buf]
-        stride = state.vector_stride(load)
-        if stride is None:
-            return self._by_lane(load, point, lambda one: self._gather(load, one))
-        assert buf.layout is None, "a gathered buffer keeps its order"
-        total = Affine()
-        base = f"%{load.buf}"
-        for physical in state.parts(buf):
-            size = physical.stride * itemsize(buf.dtype)
-            part, extent = load.index[physical.dim], buf.shape[physical.dim]
+        found: dict[int, str] = {}
+        for dim, part in enumerate(load.index):
             if isinstance(part, Affine):
-                total = total + Affine(*state.offset(part, point)) * size
                 continue
-            assert isinstance(extent, int)
             index = cast(writer, self.value(part, point), "i64")
-            ok = compare(writer, "icmp ult", index, constant(extent, "i64"))
-            safe = writer.op(f"select {ok}, {index}, i64 0")
-            bad = writer.op(f"xor {ok}, true")
-            noted = writer.op("load i1, ptr %fail")
-            writer.do(f"store i1 {writer.op(f'or i1 {noted}, {bad}')}, ptr %fail")
+            extent = state.extent(state.bufs[load.buf].shape[dim])
+            ok = writer.op(f"icmp ult {index}, {extent}")
+            found[dim] = writer.op(f"select i1 {ok}, {index}, i64 0")
+            # Two bytes, of which the first says that a check failed: a store without a load, so
+            # that checks do not wait for one another.
+            good = writer.op(f"zext i1 {ok} to i64")
+            note = writer.op(f"getelementptr i8, ptr {FAILED}, i64 {good}")
+            writer.do(f"store i8 1, ptr {note}")
             state.checks = True
-            step = writer.op(f"mul nsw i64 {safe}, {size}")
-            base = writer.op(f"getelementptr inbounds i8, ptr {base}, i64 {step}")
-        return self._read(base, (total.terms, total.const), buf.dtype, stride, point)
+        return found
 
-    def _by_lane(self, load: Load, point: Point, one: Callable[[Point], Val]) -> Val:
+    def _by_lane(self, load: Load, point: Point) -> Val:
         """A vector put together from scalars, each lane a point of its own."""
         state = self.state
         axis = state.vector_axis
@@ -217,7 +247,8 @@ class Evaluator:
         dtype = state.bufs[load.buf].dtype
         state.vector_axis = None
         start = point.offsets.get(axis, 0)
-        items = [one(Point({**point.offsets, axis: start + i})) for i in range(point.lanes)]
+        lanes = [Point({**point.offsets, axis: start + lane}) for lane in range(point.lanes)]
+        items = [self._load(load, lane) for lane in lanes]
         state.vector_axis = axis
         return self._assemble(items, dtype, point.width)
 
@@ -252,29 +283,30 @@ class Evaluator:
         if width and lanes < width:
             mask = Val(lane_mask(width, lanes), "bool", width)
             return self._masked_load(pointer, dtype, mask, constant(0, dtype, width))
-        stored = "u8" if dtype == "bool" else dtype
+        stored = memory_type(dtype)
         kind = llvm_type(stored, width)
         raw = Val(writer.op(f"load {kind}, ptr {pointer}, align {itemsize(dtype)}"), stored, width)
-        return cast(writer, raw, "bool") if dtype == "bool" else raw
+        return from_memory(writer, raw, dtype)
 
     def _masked_load(self, pointer: str, dtype: DType, mask: Val, otherwise: Val) -> Val:
         writer = self.state.writer
-        stored = "u8" if dtype == "bool" else dtype
+        stored = memory_type(dtype)
         kind = llvm_type(stored, mask.width)
-        passed = otherwise if dtype != "bool" else constant(0, "u8", mask.width)
+        passed = to_memory(writer, otherwise)
         name = f"llvm.masked.load.{_mangled(stored, mask.width)}.p0"
         align = f"i32 {itemsize(dtype)}"
         loaded = writer.call(
             kind, name, f"ptr {pointer}", align, str(mask), f"{kind} {passed.name}"
         )
-        raw = Val(loaded, stored, mask.width)
-        return cast(writer, raw, "bool") if dtype == "bool" else raw
+        return from_memory(writer, Val(loaded, stored, mask.width), dtype)
 
     def write(self, pointer: str, value: Val, lanes: int) -> None:
         """Store a scalar, or the first `lanes` of a vector, at an address."""
         writer = self.state.writer
-        if value.dtype == "bool":
-            value = cast(writer, value, "u8")
+        value = to_memory(writer, value)
+        if value.width and lanes == 1:
+            # A masked store of one lane: LLVM 20 writes the lane before its truncation.
+            value = Val(writer.op(f"extractelement {value}, i64 0"), value.dtype)
         align = itemsize(value.dtype)
         if value.width and lanes < value.width:
             name = f"llvm.masked.store.{_mangled(value.dtype, value.width)}.p0"

@@ -10,15 +10,20 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from rooftile.codegen.llvm.convert import held_type
+from rooftile.codegen.llvm.destination import Memory, Scratch
+from rooftile.codegen.llvm.evaluate import FAILED
 from rooftile.codegen.llvm.normal import normalised
 from rooftile.codegen.llvm.reducer import Reducer
-from rooftile.codegen.llvm.sink import Memory, Scratch, Sink
+from rooftile.codegen.llvm.scatter import scatter
+from rooftile.codegen.llvm.sink import Sink
 from rooftile.codegen.llvm.state import Local, Span, State
-from rooftile.core.affine import Affine, affine
+from rooftile.core.affine import Affine, Dim, affine
 from rooftile.core.dtype import itemsize
 from rooftile.core.errors import NotLowered
 from rooftile.ir.tile import (
     Axis,
+    Buf,
     Carry,
     For,
     Hints,
@@ -34,6 +39,8 @@ from rooftile.ir.tile import (
 )
 from rooftile.ir.tile.layout import physical_shape
 from rooftile.ir.tile.materialise import stored_lets
+from rooftile.ir.tile.query import lineage
+from rooftile.ir.tile.query import symbols as symbols_of
 from rooftile.native.target import Target
 
 
@@ -55,43 +62,51 @@ def emit(kernel: Kernel, target: Target, hints: Hints | None = None) -> KernelTe
 class _Emitter:
     def __init__(self, kernel: Kernel, target: Target, hints: Hints) -> None:
         self.kernel = kernel
-        self.state = State(kernel)
+        self.state = State(kernel, target)
         self.reducer = Reducer(self.state, hints.unroll, target.vector_bytes)
         self.sink = Sink(self.state, self.reducer, dict(hints.register_tile), target.registers)
         self.kept: frozenset[str] = frozenset()
+        self.followers: dict[str, list[str]] = {}
+        """Whole axes that cover the tile of another axis, by that axis."""
 
     def run(self) -> KernelText:
         state = self.state
         self._define(self.kernel.body)
         self.kept = stored_lets(self.kernel, state.scope.dims)
         for axis in self.kernel.whole:
-            if not isinstance(axis.extent, int):
+            root = lineage(axis, self.kernel.axes)[-1]
+            if root.tile != "whole":
+                self.followers.setdefault(root.name, []).append(axis.name)
+            elif isinstance(axis.extent, int):
+                state.spans[axis.name] = Span(Affine(), axis.extent)
+            else:
                 raise NotLowered(f"{self.kernel.name}: axis {axis.name} is symbolic and whole")
-            state.spans[axis.name] = Span(Affine(), axis.extent)
-        starts = []
-        for buf in self.kernel.bufs:
-            if buf.space == "scratch":
-                offset = state.allocate(
-                    buf.name, math.prod(physical_shape(buf)) * itemsize(buf.dtype)
-                )
-                starts.append(f"  %{buf.name} = getelementptr i8, ptr %scratch, i64 {offset}")
+        starts = [self._scratch(buf) for buf in self.kernel.bufs if buf.space == "scratch"]
         self._grid(0)
         return self._finish(starts)
+
+    def _scratch(self, buf: Buf) -> str:
+        """The line that gives a scratch buffer its place."""
+        if any(not isinstance(extent, int) for extent in buf.shape):
+            raise NotLowered(f"{self.kernel.name}: scratch buffer {buf.name} is symbolic")
+        nbytes = math.prod(physical_shape(buf)) * itemsize(buf.dtype)
+        offset = self.state.allocate(buf.name, nbytes)
+        return f"  %{buf.name} = getelementptr i8, ptr %scratch, i64 {offset}"
 
     def _finish(self, starts: list[str]) -> KernelText:
         state = self.state
         memory = [buf for buf in self.kernel.bufs if buf.space == "memory"]
-        symbols = sorted({name for axis in self.kernel.axes.values() for name in _names(axis)})
+        symbols = symbols_of(self.kernel)
         arguments = [f"ptr %{buf.name}" for buf in memory]
         arguments += [f"i64 %{name}" for name in symbols] + ["ptr %scratch"]
         result = ["  ret i32 0"]
         if state.checks:
-            starts += ["  %fail = alloca i1", "  store i1 false, ptr %fail"]
-            result = ["  %failed = load i1, ptr %fail", "  %code = zext i1 %failed to i32"]
-            result.append("  ret i32 %code")
+            starts += [f"  {FAILED} = alloca i16", f"  store i16 0, ptr {FAILED}"]
+            result = [f"  %failed.code = load i8, ptr {FAILED}"]
+            result += ["  %failed.any = zext i8 %failed.code to i32", "  ret i32 %failed.any"]
         lines = [
             f"define i32 @{self.kernel.name}({', '.join(arguments)}) {{",
-            "entry:",
+            "kernel.entry:",
             *starts,
             *state.writer.scopes[0].lines,
             *result,
@@ -99,7 +114,7 @@ class _Emitter:
             *sorted(state.writer.declarations),
         ]
         text = "\n".join(lines) + "\n"
-        return KernelText(text, self.kernel.name, state.scratch_bytes, tuple(symbols))
+        return KernelText(text, self.kernel.name, state.scratch_bytes, symbols)
 
     def _define(self, body: tuple[Stmt, ...]) -> None:
         """Dims and dtypes of all named tiles."""
@@ -133,8 +148,19 @@ class _Emitter:
                 self._for(stmt)
 
     def _store(self, stmt: Store) -> None:
-        load = Load(stmt.buf, stmt.index)
-        self.sink(stmt.expr, Memory(load, self.state.scope.dims(load)))
+        if stmt.scatters:
+            scatter(stmt, self.state, self.reducer.evaluator)
+            return
+        load, tile = Load(stmt.buf, stmt.index), stmt.expr
+        to = Memory(load, self.state.scope.dims(load))
+        if _reads_elsewhere(tile, load) or self.sink.crosses(tile, to):
+            # What is stored must not be read again, and a dot is not computed along an axis that
+            # suits its store alone: all is computed first, then moved.
+            copy = f"{stmt.buf}.new"
+            self.state.scope.define(copy, tile)
+            self._keep(copy, tile)
+            tile = Ref(copy)
+        self.sink(tile, to)
 
     def _keep(self, name: str, tile: Tile) -> None:
         """Compute a tile into scratch memory and let `name` mean it from here on."""
@@ -143,7 +169,7 @@ class _Emitter:
         vector = self.sink.vector_axis(tile, dims, None)
         if vector:
             dims = [axis for axis in dims if axis != vector] + [vector]
-        dtype = state.scope.dtype(tile)
+        dtype = held_type(state.scope.dtype(tile))
         strides: list[int] = []
         stride = itemsize(dtype)
         for axis in reversed(dims):
@@ -175,39 +201,55 @@ class _Emitter:
 
         def body() -> None:
             self._block(stmt.body)
-            for carry in stmt.carry:
-                self._hand_on(carry, stmt.carry)
+            self._hand_on(stmt.carry)
 
         self._tiles(stmt.axis, body)
         state.forget()
 
-    def _hand_on(self, carry: Carry, all_carries: tuple[Carry, ...]) -> None:
-        """Store a carry's next value over the present one, through a copy where it reads itself
-        elsewhere."""
+    def _hand_on(self, carries: tuple[Carry, ...]) -> None:
+        """Store the next values of carries over the present ones: each when no other still reads
+        it, or through a copy."""
         state = self.state
-        target = Scratch(carry.name, state.locals[carry.name].dims)
-        if _reads_renamed(carry.next, carry.name, state):
+        waiting = list(carries)
+        copied: list[Carry] = []
+        while waiting:
+            free = [c for c in waiting if not any(_reads(o, c, state) for o in waiting if o != c)]
+            carry = free[0] if free else waiting[0]
+            waiting.remove(carry)
+            if free and not _reads_renamed(carry.next, carry.name, state):
+                self.sink(carry.next, Scratch(carry.name, state.locals[carry.name].dims))
+                continue
             copy = f"{carry.name}.next"
             state.scope.tiles[copy] = state.scope.tiles[carry.name]
             self._keep(copy, carry.next)
-            self.sink(Ref(copy), target)
-        else:
-            self.sink(carry.next, target)
+            copied.append(carry)
+        for carry in copied:
+            target = Scratch(carry.name, state.locals[carry.name].dims)
+            self.sink(Ref(f"{carry.name}.next"), target)
 
     # -- axes
 
     def _tiles(self, axis: Axis, body: Callable[[], None]) -> None:
         """Run `body` for every tile of an axis, in order."""
-        size = 1 if axis.tile == "point" else axis.tile
-        assert isinstance(size, int), f"{axis.name}: a loop needs a tile size"
-        state = self.state
+        room: Dim = axis.extent
+        base = Affine()
         if axis.within:
-            parent = state.spans[axis.within]
-            self._static_tiles(axis.name, parent.base, parent.size, size, body)
-        elif isinstance(axis.extent, int):
-            self._static_tiles(axis.name, Affine(), axis.extent, size, body)
+            parent = self.state.spans[axis.within]
+            base, room = parent.base, parent.size
+        size = {"point": 1, "whole": room}.get(str(axis.tile), axis.tile)
+        if not isinstance(size, int):
+            raise NotLowered(f"{self.kernel.name}: axis {axis.name} is symbolic and whole")
+        if isinstance(room, int):
+            self._static_tiles(axis.name, base, room, size, body)
         else:
-            self._symbolic_tiles(axis.name, axis.extent, size, body)
+            self._symbolic_tiles(axis.name, room, size, body)
+
+    def _at(self, name: str, base: Affine, size: int, body: Callable[[], None]) -> None:
+        """Run `body` with an axis, and those that cover its tile, at a span."""
+        span = Span(base, size)
+        names = [name, *self.followers.get(name, ())]
+        with self.state.spanning(**dict.fromkeys(names, span)):
+            body()
 
     def _static_tiles(
         self, name: str, base: Affine, extent: int, size: int, body: Callable[[], None]
@@ -216,26 +258,23 @@ class _Emitter:
         full, rest = divmod(extent, size)
 
         def at(counter: Affine, _: list[str]) -> list[str]:
-            with state.spanning(**{name: Span(base + counter * size, size)}):
-                body()
+            self._at(name, base + counter * size, size, body)
             return []
 
         state.loop(0, full, at)
         if rest:
-            with state.spanning(**{name: Span(base + full * size, rest)}):
-                body()
+            self._at(name, base + full * size, rest, body)
 
     def _symbolic_tiles(
         self, name: str, extent: Affine, size: int, body: Callable[[], None]
     ) -> None:
         """Full tiles in a loop, then pieces of halving sizes: every tile has a static size."""
         state, writer = self.state, self.state.writer
-        total = writer.integer(extent.substitute({n: f"%{n}" for n in extent.names}))
+        total = state.extent(extent)
         full = writer.op(f"sdiv i64 {total}, {size}")
 
         def at(counter: Affine, _: list[str]) -> list[str]:
-            with state.spanning(**{name: Span(counter * size, size)}):
-                body()
+            self._at(name, counter * size, size, body)
             return []
 
         state.loop(0, full, at)
@@ -248,8 +287,7 @@ class _Emitter:
 
             def once(here: str = here, piece: int = piece) -> None:
                 state.memo.append({})
-                with state.spanning(**{name: Span(affine(here), piece)}):
-                    body()
+                self._at(name, affine(here), piece, body)
                 state.memo.pop()
 
             writer.when(fits, once)
@@ -258,16 +296,30 @@ class _Emitter:
             piece //= 2
 
 
-def _names(axis: Axis) -> tuple[str, ...]:
-    return axis.extent.names if isinstance(axis.extent, Affine) else ()
+def _reads_elsewhere(tile: Tile, store: Load) -> bool:
+    """Whether a stored tile reads its own buffer elsewhere than where it is stored."""
+    loads = [part for part in subtiles(tile) if isinstance(part, Load)]
+    return any(load.buf == store.buf and load.index != store.index for load in loads)
+
+
+def _reads(reader: Carry, carry: Carry, state: State) -> bool:
+    """Whether the next value of `reader` is made from the present one of `carry`."""
+    return _mentions(reader.next, carry.name, state)
+
+
+def _mentions(tile: Tile, name: str, state: State) -> bool:
+    refs = [part.name for part in subtiles(tile) if isinstance(part, Ref)]
+    return name in refs or any(
+        _mentions(state.lets[ref], name, state) for ref in refs if ref in state.lets
+    )
 
 
 def _reads_renamed(tile: Tile, name: str, state: State) -> bool:
     for part in subtiles(tile):
-        if isinstance(part, Rename) and any(
-            isinstance(inner, Ref) and inner.name == name for inner in subtiles(part)
-        ):
+        if isinstance(part, Rename) and _mentions(part, name, state):
             return True
         if isinstance(part, Ref) and part.name in state.lets:
-            return _reads_renamed(state.lets[part.name], name, state)
+            inner = state.lets[part.name]
+            if _reads_renamed(inner, name, state):
+                return True
     return False

@@ -1,11 +1,13 @@
 """The form that LLVM code is made from: every Dot and Reduce has a Let of its own, loops that only
-accumulate a Dot are one Dot, and it is known which Lets are kept in scratch memory."""
+accumulate a Dot are one Dot, and equal parts of an expression are one object."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
 from rooftile.ir.tile import (
+    Axis,
+    Carry,
     Const,
     Dot,
     For,
@@ -14,24 +16,27 @@ from rooftile.ir.tile import (
     Map,
     Reduce,
     Ref,
+    Scope,
     Stmt,
     Tile,
+    children,
     loops,
     rebuild,
+    subtiles,
 )
-
-EXPENSIVE = frozenset(("exp", "log", "erf", "tanh"))
+from rooftile.ir.tile.query import complete_scope
 
 
 def absorb_loops(kernel: Kernel) -> Kernel:
     """Loops that do nothing but add to one Dot become that Dot over their whole axis."""
     whole = list(kernel.whole)
+    scope = complete_scope(kernel)
 
     def block(body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
         out: list[Stmt] = []
         for stmt in body:
             if isinstance(stmt, For):
-                dot = _only_a_dot(stmt)
+                dot = _only_a_dot(stmt, scope)
                 if dot is not None:
                     for loop in (stmt, *loops(stmt.body)):
                         whole.append(replace(loop.axis, tile="whole"))
@@ -45,7 +50,7 @@ def absorb_loops(kernel: Kernel) -> Kernel:
     return replace(kernel, body=body, whole=tuple(whole))
 
 
-def _only_a_dot(loop: For) -> Dot | None:
+def _only_a_dot(loop: For, scope: Scope) -> Dot | None:
     """The loop as one Dot over its axis and those of the loops inside, if that is all it does."""
     if len(loop.carry) != 1 or loop.axis.within or not isinstance(loop.axis.extent, int):
         return None
@@ -61,27 +66,38 @@ def _only_a_dot(loop: For) -> Dot | None:
         if isinstance(stmt, Let):
             known[stmt.name] = filled(stmt.expr)
             continue
-        inner = _only_a_dot(stmt) if isinstance(stmt, For) else None
+        inner = _only_a_dot(stmt, scope) if isinstance(stmt, For) else None
         if inner is None or not isinstance(stmt, For):
             return None
         known[stmt.carry[0].name] = inner
-    dot = _accumulates(filled(carry.next), carry.name, loop.axis.name)
+    dot = _accumulates(filled(carry.next), carry, loop.axis, scope)
     if dot is None:
         return None
     zero = isinstance(carry.init, Const) and carry.init.value == 0
     return replace(dot, acc=None if zero else carry.init)
 
 
-def _accumulates(step: Tile, name: str, axis: str) -> Dot | None:
-    """A step that adds products to the carry `name`, as a Dot over `axis` too."""
-    if isinstance(step, Dot) and step.acc == Ref(name):
-        return step if axis in step.over else replace(step, over=(axis, *step.over))
-    if not isinstance(step, Map) or step.op != "add" or step.args[0] != Ref(name):
+def _accumulates(step: Tile, carry: Carry, axis: Axis, scope: Scope) -> Dot | None:
+    """A step that adds products to a carry once for each element of `axis`, as a Dot over it."""
+    total = Ref(carry.name)
+    if isinstance(step, Dot):
+        found = step
+        if axis.name not in step.over:
+            if axis.tile != "point":
+                return None
+            found = replace(step, over=(axis.name, *step.over))
+    elif isinstance(step, Map) and step.op == "add" and axis.tile == "point":
+        first, product = step.args
+        same = isinstance(product, Map) and product.op == "mul"
+        if not same or set(scope.dims(product)) != set(scope.dims(carry.init)):
+            return None
+        a, b = children(product)
+        found = Dot(a, b, (axis.name,), first, scope.dtype(product))
+    else:
         return None
-    product = step.args[1]
-    if not isinstance(product, Map) or product.op != "mul":
+    if found.acc != total or any(total in subtiles(tile) for tile in (found.a, found.b)):
         return None
-    return Dot(product.args[0], product.args[1], (axis,), Ref(name))
+    return found
 
 
 def name_reductions(kernel: Kernel) -> Kernel:
@@ -127,6 +143,37 @@ def _named(tile: Tile, lets: list[Let], counter: list[int]) -> Ref:
     return Ref(name)
 
 
+def share_equal(kernel: Kernel) -> Kernel:
+    """Equal parts of one expression are one object, which is what is remembered when computed.
+
+    Statements share nothing: memory may change between them.
+    """
+
+    def shared(tile: Tile) -> Tile:
+        known: dict[Tile, Tile] = {}
+
+        def one(part: Tile) -> Tile:
+            new = rebuild(part, one)
+            shallow = rebuild(new, lambda child: Ref(f"#{id(child)}"))
+            return known.setdefault(shallow, new)
+
+        return one(tile)
+
+    def block(body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
+        out: list[Stmt] = []
+        for stmt in body:
+            if isinstance(stmt, For):
+                carry = tuple(
+                    replace(c, init=shared(c.init), next=shared(c.next)) for c in stmt.carry
+                )
+                out.append(replace(stmt, body=block(stmt.body), carry=carry))
+            else:
+                out.append(replace(stmt, expr=shared(stmt.expr)))
+        return tuple(out)
+
+    return replace(kernel, body=block(kernel.body))
+
+
 def normalised(kernel: Kernel) -> Kernel:
-    """Both rewrites."""
-    return name_reductions(absorb_loops(kernel))
+    """All three rewrites."""
+    return share_equal(name_reductions(absorb_loops(kernel)))

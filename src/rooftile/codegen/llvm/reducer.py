@@ -63,7 +63,7 @@ class Reducer:
                 continue
             before = state.vector_axis
             state.vector_axis = axis
-            strides = [self._stride(load) for load in work.memory_reads()]
+            strides = [self.stride(load) for load in work.memory_reads()]
             state.vector_axis = before
             if (
                 all(
@@ -78,7 +78,8 @@ class Reducer:
                 best = (size, axis)
         return best[1] if best else None
 
-    def _stride(self, read: Load | Ref) -> int | None:
+    def stride(self, read: Load | Ref) -> int | None:
+        """Bytes between neighbours along the vector axis; None where no one number says it."""
         state = self.state
         if isinstance(read, Load):
             return state.vector_stride(read)

@@ -5,12 +5,13 @@ from __future__ import annotations
 import math
 
 from rooftile.codegen.llvm.arith import fma, select
+from rooftile.codegen.llvm.convert import cast
 from rooftile.codegen.llvm.evaluate import Evaluator
-from rooftile.codegen.llvm.scalar import apply, cast
+from rooftile.codegen.llvm.scalar import apply
 from rooftile.codegen.llvm.state import Point, State
 from rooftile.codegen.llvm.values import Val, constant, lane_mask, splat
 from rooftile.core.dtype import DType, itemsize, kind
-from rooftile.ir.tile import Dot, Load, Reduce, Ref, Tile, children
+from rooftile.ir.tile import Cast, Dot, Load, Map, Reduce, Ref, Rename, Tile, children
 
 COMBINE = {"sum": "add", "prod": "mul", "max": "max", "min": "min"}
 
@@ -46,8 +47,26 @@ class Reduction:
 
     @property
     def skips(self) -> bool:
-        """Whether what lies outside a padded buffer adds nothing."""
-        return all(load.pad == (0.0 if self.op == "sum" else self.identity) for load in self.padded)
+        """Whether an element adds nothing when any of its padded loads lies outside.
+
+        A product with a padding of 0 counts as nothing whatever its other factor is, as it does
+        in convolutions.
+        """
+        nothing = {id(load) for tile in self.operands for load in self._vanishing(tile)}
+        return all(id(load) in nothing for load in self.padded)
+
+    def _vanishing(self, tile: Tile) -> list[Load]:
+        """Padded loads that make an operand the identity when they lie outside."""
+        state = self.state
+        if isinstance(tile, Load):
+            return [tile] if tile.pad == self.identity else []
+        if isinstance(tile, Ref):
+            return self._vanishing(state.lets[tile.name]) if tile.name in state.lets else []
+        product = isinstance(tile, Map) and tile.op == "mul" and self.op == "sum"
+        same = isinstance(tile, Cast) and (self.op == "sum" or _float_to_float(tile, state))
+        if product or same or isinstance(tile, Rename):
+            return [load for child in children(tile) for load in self._vanishing(child)]
+        return []
 
     def memory_reads(self) -> list[Load | Ref]:
         """Everything that is read from memory for one element."""
@@ -71,13 +90,35 @@ class Reduction:
         values = [
             cast(writer, evaluator.value(operand, point), self.dtype) for operand in self.operands
         ]
+        if not self.varies and point.lanes < total.width:
+            values = [
+                self._counted(operand, value, point)
+                for operand, value in zip(self.operands, values, strict=True)
+            ]
         if len(values) == 2:
             return fma(writer, values[0], values[1], total)
-        value = splat(writer, values[0], total.width)
-        if point.lanes < total.width:
-            mask = Val(lane_mask(total.width, point.lanes), "bool", total.width)
-            value = select(writer, mask, value, constant(self.identity, self.dtype, total.width))
-        return self.combine(self.state, total, value)
+        return self.combine(self.state, total, splat(writer, values[0], total.width))
+
+    def _counted(self, operand: Tile, value: Val, point: Point) -> Val:
+        """The identity in the lanes behind those that count: a sum over lanes takes them all."""
+        if len(self.operands) == 2 and _reads_zero(operand, self.state):
+            return value
+        writer, width = self.state.writer, point.width
+        mask = Val(lane_mask(width, point.lanes), "bool", width)
+        nothing = constant(self.identity, self.dtype, width)
+        return select(writer, mask, splat(writer, value, width), nothing)
+
+
+def _float_to_float(tile: Cast, state: State) -> bool:
+    return {kind(tile.dtype), kind(state.scope.dtype(tile.x))} == {"float"}
+
+
+def _reads_zero(tile: Tile, state: State) -> bool:
+    """Whether a tile is read from memory along the lanes: behind those that count it is 0."""
+    axis = state.vector_axis
+    if isinstance(tile, Load):
+        return tile.pad is None and axis in state.free(tile)
+    return isinstance(tile, Ref) and tile.name in state.locals and axis in state.free(tile)
 
 
 def identity(op: str, dtype: DType) -> float:

@@ -1,22 +1,35 @@
-"""Scalar operations and casts of the tile IR as LLVM instructions, on scalars or vectors."""
+"""Scalar operations of the tile IR as LLVM instructions, on scalars or vectors."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 
 from rooftile.codegen.llvm import vmath
 from rooftile.codegen.llvm.arith import binary, compare, intrinsic, select
-from rooftile.codegen.llvm.values import SUFFIX, Val, constant, llvm_type, splat
+from rooftile.codegen.llvm.convert import retag
+from rooftile.codegen.llvm.power import power
+from rooftile.codegen.llvm.values import HALVES, Val, constant, splat
 from rooftile.codegen.llvm.writer import Writer
-from rooftile.core.dtype import DTYPES, DType, kind
+from rooftile.core.dtype import DTYPES, kind
 from rooftile.core.errors import NotLowered
+from rooftile.ir.tile.scalar import LIBRARY
 
 _BINARY = {"add": ("fadd", "add"), "sub": ("fsub", "sub"), "mul": ("fmul", "mul")}
 _COMPARE = {"lt": ("olt", "slt", "ult"), "le": ("ole", "sle", "ule"), "eq": ("oeq", "eq", "eq")}
 
 
+_NAN = {constant(math.nan, dtype, width).name for dtype in ("f32", "f64") for width in (0, 4)}
+
+
 def apply(writer: Writer, op: str, args: Sequence[Val]) -> Val:
-    """The result of a Map's operation; scalars widen to the widest argument."""
+    """The result of a Map's operation; scalars widen to the widest argument. f16 and bf16 are
+    computed in f32."""
+    half = args[-1].dtype
+    if half in HALVES:
+        wide = [retag(arg, "f32") if arg.dtype in HALVES else arg for arg in args]
+        result = apply(writer, op, wide)
+        return result if result.dtype == "bool" else retag(result, half)
     width = max(arg.width for arg in args)
     wide = [splat(writer, arg, width) for arg in args]
     floats = kind(wide[-1].dtype) == "float"
@@ -31,35 +44,6 @@ def apply(writer: Writer, op: str, args: Sequence[Val]) -> Val:
     raise NotLowered(f"{op} on {wide[-1].dtype} has no LLVM form")
 
 
-def cast(writer: Writer, value: Val, dtype: DType) -> Val:
-    """Conversion to another element type. Floats saturate into integers; NaN gives 0."""
-    if value.dtype == dtype:
-        return value
-    source, target = DTYPES[value.dtype], DTYPES[dtype]
-    kinds = source.kind, target.kind
-    if target.kind == "bool":
-        zero = constant(0, value.dtype, value.width)
-        test = "fcmp une" if source.kind == "float" else "icmp ne"
-        return Val(writer.op(f"{test} {value}, {zero.name}"), "bool", value.width)
-    to = llvm_type(dtype, value.width)
-    if kinds == ("float", "float"):
-        word = "fpext" if target.itemsize > source.itemsize else "fptrunc"
-    elif source.kind == "float":
-        sign = "s" if target.kind == "int" else "u"
-        lanes = f"v{value.width}" if value.width else ""
-        name = f"llvm.fpto{sign}i.sat.{lanes}i{8 * target.itemsize}.{lanes}{SUFFIX[value.dtype]}"
-        return Val(writer.call(to, name, str(value)), dtype, value.width)
-    elif target.kind == "float":
-        word = "sitofp" if source.kind == "int" else "uitofp"
-    elif source.kind == "bool" or target.itemsize > source.itemsize:
-        word = "sext" if source.kind == "int" else "zext"
-    elif target.itemsize < source.itemsize:
-        word = "trunc"
-    else:
-        return Val(value.name, dtype, value.width)
-    return Val(writer.op(f"{word} {value} to {to}"), dtype, value.width)
-
-
 def _compare(writer: Writer, op: str, args: Sequence[Val]) -> Val:
     group = {"float": 0, "int": 1, "uint": 2, "bool": 2}[kind(args[0].dtype)]
     word = "fcmp" if group == 0 else "icmp"
@@ -70,8 +54,9 @@ def _where(writer: Writer, args: Sequence[Val]) -> Val:
     return select(writer, *args)
 
 
-def _is_literal(value: Val) -> bool:
-    return not value.name.startswith("%")
+def _is_number(value: Val) -> bool:
+    """Whether it is a literal that is not NaN."""
+    return not value.name.startswith("%") and value.name not in _NAN
 
 
 def _extreme(less: bool) -> Callable[[Writer, Sequence[Val]], Val]:
@@ -81,13 +66,13 @@ def _extreme(less: bool) -> Callable[[Writer, Sequence[Val]], Val]:
             sign = "s" if kind(a.dtype) == "int" else "u"
             word = f"icmp {sign}{'lt' if less else 'gt'}"
             return select(writer, compare(writer, word, a, b), a, b)
-        if _is_literal(b):
+        if _is_number(b):
             a, b = b, a
         # x86's max gives its second operand where either is NaN: with the literal first, one
         # instruction propagates NaN.
         word = f"fcmp {'olt' if less else 'ogt'}"
         best = select(writer, compare(writer, word, a, b), a, b)
-        if _is_literal(a):
+        if _is_number(a):
             return best
         return select(writer, compare(writer, "fcmp uno", a, a), a, best)
 
@@ -139,6 +124,30 @@ def _not(writer: Writer, args: Sequence[Val]) -> Val:
     return binary(writer, "xor", x, constant(1, "bool", x.width))
 
 
+def _remainder(writer: Writer, args: Sequence[Val]) -> Val:
+    return binary(writer, "frem", *args)
+
+
+def _bitnot(writer: Writer, args: Sequence[Val]) -> Val:
+    (x,) = args
+    return binary(writer, "xor", x, constant(-1, x.dtype, x.width))
+
+
+def _shift(left: bool) -> Callable[[Writer, Sequence[Val]], Val]:
+    def shift(writer: Writer, args: Sequence[Val]) -> Val:
+        a, b = args
+        width = 8 * DTYPES[a.dtype].itemsize
+        fits = compare(writer, "icmp ult", b, constant(width, b.dtype, b.width))
+        if not left and kind(a.dtype) == "int":
+            most = constant(width - 1, b.dtype, b.width)
+            return binary(writer, "ashr", a, select(writer, fits, b, most))
+        zero = constant(0, b.dtype, b.width)
+        moved = binary(writer, "shl" if left else "lshr", a, select(writer, fits, b, zero))
+        return select(writer, fits, moved, zero)
+
+    return shift
+
+
 def _through(name: str) -> Callable[[Writer, Val], Val]:
     return lambda writer, x: intrinsic(writer, name, x)
 
@@ -153,6 +162,14 @@ _SPECIAL: dict[str, Callable[[Writer, Sequence[Val]], Val]] = {
     "and": _logical("and"),
     "or": _logical("or"),
     "not": _not,
+    "pow": power,
+    "fmod": _remainder,
+    "bitand": _logical("and"),
+    "bitor": _logical("or"),
+    "bitxor": _logical("xor"),
+    "bitnot": _bitnot,
+    "shl": _shift(left=True),
+    "shr": _shift(left=False),
 }
 _FLOAT_UNARY: dict[str, Callable[[Writer, Val], Val]] = {
     "sqrt": _through("sqrt"),
@@ -163,4 +180,5 @@ _FLOAT_UNARY: dict[str, Callable[[Writer, Val], Val]] = {
     "log": vmath.log,
     "erf": vmath.erf,
     "tanh": vmath.tanh,
+    **{name: vmath.library(name) for name in LIBRARY},
 }

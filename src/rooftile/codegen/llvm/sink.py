@@ -2,73 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import product
 
+from rooftile.codegen.llvm.convert import cast
+from rooftile.codegen.llvm.destination import Destination
 from rooftile.codegen.llvm.reducer import Reducer
-from rooftile.codegen.llvm.state import Place, Point, Span, State
+from rooftile.codegen.llvm.state import Point, Span, State
+from rooftile.codegen.llvm.transpose import Turn, square, turning
 from rooftile.codegen.llvm.values import Val, splat
-from rooftile.core.affine import Affine
+from rooftile.core.affine import Affine, affine
 from rooftile.core.dtype import DType, itemsize
 from rooftile.ir.tile import Dot, Load, Reduce, Ref, Tile, children
 
 Segment = tuple[int, int, int]
 """(start, count, size): `count` pieces of `size` elements, from `start`."""
-
-
-@dataclass(frozen=True)
-class Memory:
-    """A store's destination: a buffer at an index."""
-
-    load: Load
-    dims: tuple[str, ...]
-
-    def stride(self, state: State, axis: str) -> int:
-        """Bytes between neighbours along an axis."""
-        before = state.vector_axis
-        state.vector_axis = axis
-        stride = state.vector_stride(self.load)
-        state.vector_axis = before
-        return stride or 0
-
-    def place(self, state: State, point: Point) -> Place:
-        """Byte offset in the buffer."""
-        return state.place(self.load, point)
-
-    @property
-    def base(self) -> str:
-        """The pointer the place is relative to."""
-        return f"%{self.load.buf}"
-
-    def dtype(self, state: State) -> DType:
-        """The element type that is stored."""
-        return state.bufs[self.load.buf].dtype
-
-
-@dataclass(frozen=True)
-class Scratch:
-    """A tile kept in scratch memory."""
-
-    name: str
-    dims: tuple[str, ...]
-    base: str = "%scratch"
-
-    def stride(self, state: State, axis: str) -> int:
-        """Bytes between neighbours along an axis."""
-        local = state.locals[self.name]
-        return dict(zip(local.dims, local.strides, strict=True)).get(axis, 0)
-
-    def place(self, state: State, point: Point) -> Place:
-        """Byte offset in scratch memory."""
-        return state.local_place(state.locals[self.name], point)
-
-    def dtype(self, state: State) -> DType:
-        """The element type that is stored."""
-        return state.locals[self.name].dtype
-
-
-Destination = Memory | Scratch
 
 
 @dataclass(frozen=True)
@@ -93,14 +42,41 @@ class Sink:
 
     def __call__(self, tile: Tile, to: Destination) -> None:
         """Emit the loops."""
+        self.state.forget()
+        turn = turning(tile, to, self.state, self.reducer.vector_bytes)
+        if turn is None:
+            self._computed(tile, to)
+        else:
+            self._turned(turn, tile, to)
+        self.state.forget()
+
+    def _turned(self, turn: Turn, tile: Tile, to: Destination) -> None:
+        """A copy by squares, and what they leave at the ends of both axes."""
+        spans, width = self.state.spans, turn.width
+        reads = self._cut(turn.read, width)
+        writes = self._cut(turn.written, width)
+        others = [(a, [(0, spans[a].size, 1)]) for a in to.dims if a not in vars(turn).values()]
+
+        def piece(sizes: dict[str, int]) -> None:
+            if sizes[turn.read] == sizes[turn.written] == width:
+                square(turn, tile, to, self.reducer.evaluator)
+            else:
+                self._computed(tile, to)
+
+        self._segments([*others, (turn.read, reads), (turn.written, writes)], {}, piece)
+
+    def _cut(self, axis: str, width: int) -> list[Segment]:
+        """Whole pieces of `width`, and what is left."""
+        full, rest = divmod(self.state.spans[axis].size, width)
+        return [(0, full, width)] + ([(full * width, 1, rest)] if rest else [])
+
+    def _computed(self, tile: Tile, to: Destination) -> None:
         state = self.state
-        state.forget()
         before = state.vector_axis
         shape = self._shape(tile, to)
         state.vector_axis = shape.vector
         self._nest(tile, to, shape)
         state.vector_axis = before
-        state.forget()
 
     # -- the register tile
 
@@ -127,17 +103,43 @@ class Sink:
                 best = (score, number, axis)
         return best[2] if best and best[0] > -20 else None
 
-    def _contiguity(self, tile: Tile, weight: float = 1.0) -> float:
+    def crosses(self, tile: Tile, to: Destination) -> bool:
+        """Whether a reduction in `tile` wants other vectors than those that `to` can store."""
         state = self.state
+        if not _reductions(tile, state):
+            return False
+        best = self.vector_axis(tile, to.dims, None)
+        if best is None or state.spans[best].size < 4:
+            return False
+        return to.stride(state, best) != itemsize(to.dtype(state))
+
+    def _contiguity(
+        self, tile: Tile, weight: float = 1.0, known: dict[str, float] | None = None
+    ) -> float:
+        """`known`: what Lets come to for a weight of 1; a Let may be read many times over."""
+        state, known = self.state, {} if known is None else known
         if isinstance(tile, Ref) and tile.name in state.lets:
-            return self._contiguity(state.lets[tile.name], weight)
+            if tile.name not in known:
+                known[tile.name] = self._contiguity(state.lets[tile.name], 1.0, known)
+            return known[tile.name] * weight
+        if isinstance(tile, Load) and tile.pad is not None and self._pads_along(tile):
+            return -3 * weight
         if isinstance(tile, (Load, Ref)):
-            stride = self.reducer._stride(tile)
-            size = itemsize(state.scope.dtype(tile))
+            stride = self.reducer.stride(tile)
+            local = isinstance(tile, Ref) and state.locals[tile.name].dtype
+            size = itemsize(local or state.scope.dtype(tile))
             return 0.0 if stride == 0 else weight if stride == size else -3 * weight
         if isinstance(tile, (Dot, Reduce)):
             weight *= 8
-        return sum(self._contiguity(child, weight) for child in children(tile))
+        return sum(self._contiguity(child, weight, known) for child in children(tile))
+
+    def _pads_along(self, load: Load) -> bool:
+        """Whether lanes of one vector of a padded load may lie inside its buffer and outside."""
+        axis = self.state.vector_axis or ""
+        for part in load.index:
+            if isinstance(part, Affine) and part.coef(axis):
+                return part != affine(axis)
+        return False
 
     def _shape(self, tile: Tile, to: Destination) -> Shape:
         state = self.state
@@ -234,11 +236,11 @@ class Sink:
         evaluator.prepare(tile, points)
         values = [evaluator.value(tile, point) for point in points]
         for point, value in zip(points, values, strict=True):
-            wide = splat(state.writer, value, point.width)
-            pointer = evaluator.pointer(to.base, to.place(state, point))
-            if point.width and to.stride(state, shape.vector or "") != itemsize(to.dtype(state)):
+            wide = splat(state.writer, cast(state.writer, value, to.dtype(state)), point.width)
+            if point.width and not to.contiguous(state, point):
                 self._scatter(to, shape.vector or "", point, wide)
             else:
+                pointer = evaluator.pointer(to.base, to.place(state, point))
                 evaluator.write(pointer, wide, point.lanes)
 
     def _scatter(self, to: Destination, axis: str, point: Point, value: Val) -> None:
@@ -315,15 +317,29 @@ def vector_pieces(size: int, lanes: int) -> list[tuple[int, int, int]]:
 
 def _reductions(tile: Tile, state: State) -> list[Tile]:
     """The outermost Dots and Reduces of an expression, through the Lets that are not stored."""
-    if isinstance(tile, Ref):
-        return _reductions(state.lets[tile.name], state) if tile.name in state.lets else []
-    if isinstance(tile, (Dot, Reduce)):
-        return [tile]
-    return [found for child in children(tile) for found in _reductions(child, state)]
+    return [part for part in _parts(tile, state, set()) if isinstance(part, (Dot, Reduce))]
 
 
-def _padded_loads(tile: Tile, state: State) -> list[Load]:
+def _parts(tile: Tile, state: State, seen: set[str]) -> Iterator[Tile]:
+    """What an expression is made of, down to Dots and Reduces; the parts of each Let once."""
     if isinstance(tile, Ref):
-        return _padded_loads(state.lets[tile.name], state) if tile.name in state.lets else []
+        if tile.name in state.lets and tile.name not in seen:
+            seen.add(tile.name)
+            yield from _parts(state.lets[tile.name], state, seen)
+        return
+    yield tile
+    if not isinstance(tile, (Dot, Reduce)):
+        for child in children(tile):
+            yield from _parts(child, state, seen)
+
+
+def _padded_loads(tile: Tile, state: State, seen: set[str] | None = None) -> list[Load]:
+    """The padded loads of an expression, those of each Let once."""
+    seen = set() if seen is None else seen
+    if isinstance(tile, Ref):
+        if tile.name not in state.lets or tile.name in seen:
+            return []
+        seen.add(tile.name)
+        return _padded_loads(state.lets[tile.name], state, seen)
     own = [tile] if isinstance(tile, Load) and tile.pad is not None else []
-    return own + [load for child in children(tile) for load in _padded_loads(child, state)]
+    return own + [load for child in children(tile) for load in _padded_loads(child, state, seen)]

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from rooftile.codegen.llvm.values import Val
 from rooftile.codegen.llvm.writer import Writer
-from rooftile.core.affine import Affine
+from rooftile.core.affine import Affine, Dim, affine
 from rooftile.core.dtype import DType, itemsize
 from rooftile.ir.tile import (
     Buf,
@@ -27,6 +27,7 @@ from rooftile.ir.tile import (
 )
 from rooftile.ir.tile.layout import PhysicalDim, physical_dims
 from rooftile.ir.tile.query import halo_of
+from rooftile.native.target import Target
 
 
 @dataclass(frozen=True)
@@ -73,15 +74,15 @@ Place = tuple[tuple[tuple[str, int], ...], int]
 class State:
     """The mutable state of one kernel's generation."""
 
-    def __init__(self, kernel: Kernel) -> None:
+    def __init__(self, kernel: Kernel, target: Target) -> None:
         self.kernel = kernel
-        self.writer = Writer()
+        self.writer = Writer(target)
         self.scope = Scope(kernel)
         self.bufs = {buf.name: buf for buf in kernel.bufs}
         self.spans: dict[str, Span] = {}
         self.lets: dict[str, Tile] = {}
         self.locals: dict[str, Local] = {}
-        self.scratch: dict[str, int] = {}
+        self.scratch: dict[str, tuple[int, int]] = {}
         self.scratch_bytes = 0
         self.vector_axis: str | None = None
         self.memo: list[dict[object, Val]] = [{}]
@@ -214,42 +215,56 @@ class State:
             total = total + (index + halo_of(buf, part.dim)[0]) * part.stride
         return total * itemsize(buf.dtype)
 
-    def place(self, load: Load, point: Point) -> Place:
-        """The byte offset of a load's element at a point; its index must be affine."""
+    def place(self, load: Load, point: Point, gathered: Mapping[int, str] | None = None) -> Place:
+        """The byte offset of a load's element at a point. `gathered` names the values of those
+        parts of its index that are tiles, by dim.
+        """
         linear = self.linear(load)
         if linear is not None:
             return self.offset(linear, point)
         buf = self.bufs[load.buf]
-        terms: dict[str, int] = {}
-        const = 0
+        total = Affine()
         for part in self.parts(buf):
             index = load.index[part.dim]
-            assert isinstance(index, Affine)
-            here, offset = self.offset(index, point)
-            if part.part == "all":
-                offset += halo_of(buf, part.dim)[0]
+            if isinstance(index, Affine):
+                here = Affine(*self.offset(index, point))
             else:
-                block = part.block
-                assert all(coef % block == 0 for _, coef in here), f"{buf.name}: unaligned block"
-                offset = offset // block if part.part == "div" else offset % block
-                here = tuple((n, c // block) for n, c in here) if part.part == "div" else ()
+                assert gathered is not None
+                here = affine(gathered[part.dim])
+            if part.part == "all":
+                here = here + halo_of(buf, part.dim)[0]
+            else:
+                here = self._split(here, part)
             if part.factors:
-                here, offset = self._scaled(Affine(here, offset), part.factors)
-            scale = part.stride * itemsize(buf.dtype)
-            const += offset * scale
-            for name, coef in here:
-                terms[name] = terms.get(name, 0) + coef * scale
-        return tuple(sorted((n, c) for n, c in terms.items() if c)), const
+                here = self._scaled(here, part.factors)
+            total = total + here * (part.stride * itemsize(buf.dtype))
+        return total.terms, total.const
 
-    def _scaled(self, value: Affine, factors: tuple[Affine, ...]) -> Place:
+    def _split(self, value: Affine, part: PhysicalDim) -> Affine:
+        """A position's block or its place in the block; at run time where it must be."""
+        block = part.block
+        if all(coef % block == 0 for _, coef in value.terms):
+            if part.part == "mod":
+                return affine(value.const % block)
+            return Affine(tuple((n, c // block) for n, c in value.terms), value.const // block)
+        word = "udiv" if part.part == "div" else "urem"
+        name = self.writer.integer(value)
+        return affine(self.writer.hoisted(f"{word} i64 {name}, {block}", [name]))
+
+    def _scaled(self, value: Affine, factors: tuple[Affine, ...]) -> Affine:
         """A position times the symbolic extents inside it, as one run-time number."""
         name = self.writer.integer(value)
         if name == "0":
-            return (), 0
+            return Affine()
         for extent in factors:
-            factor = self.writer.integer(extent.substitute({n: f"%{n}" for n in extent.names}))
+            factor = self.extent(extent)
             name = self.writer.hoisted(f"mul nsw i64 {name}, {factor}", [name, factor])
-        return ((name, 1),), 0
+        return affine(name)
+
+    def extent(self, extent: Dim) -> str:
+        """An extent as an i64 operand; symbols are arguments of the function."""
+        value = affine(extent)
+        return self.writer.integer(value.substitute({n: f"%{n}" for n in value.names}))
 
     def local_place(self, local: Local, point: Point) -> Place:
         """The byte offset of a local tile's element in scratch memory."""
@@ -269,7 +284,8 @@ class State:
         return tuple(sorted((n, c) for n, c in terms.items() if c)), const
 
     def vector_stride(self, load: Load) -> int | None:
-        """Bytes between neighbours along the vector axis; None where no one number says it."""
+        """Bytes between neighbours along the vector axis, as long as they share a block of the
+        buffer's layout; None where no one number says it."""
         axis = self.vector_axis or ""
         linear = self.linear(load)
         if linear is not None:
@@ -288,9 +304,26 @@ class State:
                 total += index.coef(axis) * part.stride
         return total * itemsize(buf.dtype)
 
+    def stride_at(self, load: Load, point: Point) -> int | None:
+        """Bytes between the lanes of a point; None where no one number says it."""
+        stride = self.vector_stride(load)
+        if stride is None or self.linear(load) is not None:
+            return stride
+        for part in self.parts(self.bufs[load.buf]):
+            index = load.index[part.dim]
+            if part.part != "mod" or not isinstance(index, Affine):
+                continue
+            reach = index.coef(self.vector_axis or "") * (max(point.lanes, 1) - 1)
+            terms, const = self.offset(index, point)
+            aligned = all(coef % part.block == 0 for _, coef in terms)
+            if reach and not (aligned and 0 <= const % part.block + reach < part.block):
+                return None
+        return stride
+
     def allocate(self, name: str, nbytes: int) -> int:
-        """Bytes of scratch memory, 64-byte aligned; the same name gets the same place."""
-        if name not in self.scratch:
-            self.scratch[name] = self.scratch_bytes
+        """Bytes of scratch memory, 64-byte aligned; the same name gets the same place as long as
+        that is large enough."""
+        if nbytes > self.scratch.get(name, (0, -1))[1]:
+            self.scratch[name] = (self.scratch_bytes, nbytes)
             self.scratch_bytes += -(-nbytes // 64) * 64
-        return self.scratch[name]
+        return self.scratch[name][0]

@@ -10,6 +10,8 @@ from rooftile.core.dtype import DType
 SCALAR_TYPES = {
     "f64": "double",
     "f32": "float",
+    "f16": "float",
+    "bf16": "float",
     "i64": "i64",
     "i32": "i32",
     "i16": "i16",
@@ -20,7 +22,9 @@ SCALAR_TYPES = {
     "u8": "i8",
     "bool": "i1",
 }
-SUFFIX = {"f64": "f64", "f32": "f32"}
+"""Types of scalars in registers."""
+SUFFIX = {"f64": "f64", "f32": "f32", "f16": "f32", "bf16": "f32"}
+HALVES = frozenset(("f16", "bf16"))
 
 
 @dataclass(frozen=True)

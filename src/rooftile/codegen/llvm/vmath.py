@@ -6,10 +6,10 @@ docs/numerics.md. NaN propagates; exp overflows to infinity and underflows gradu
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from rooftile.codegen.llvm.arith import binary, compare, fma, intrinsic, select
-from rooftile.codegen.llvm.values import Val, constant
+from rooftile.codegen.llvm.values import Val, constant, llvm_type
 from rooftile.codegen.llvm.writer import Writer
 
 _LN2_HIGH, _LN2_LOW = 0.693359375, -2.12194440e-4
@@ -166,14 +166,20 @@ def _log_edges(writer: Writer, x: Val, y: Val) -> Val:
     return select(writer, invalid, _like(x, float("nan")), y)
 
 
+def library(name: str) -> Callable[[Writer, Val], Val]:
+    """A function of the C library, called lane by lane in the type of its argument."""
+    return lambda writer, x: _per_lane(writer, f"{name}f" if x.dtype == "f32" else name, x)
+
+
 def _per_lane(writer: Writer, function: str, x: Val) -> Val:
+    scalar = llvm_type(x.dtype)
     if not x.width:
-        return Val(writer.call("double", function, str(x)), x.dtype)
+        return Val(writer.call(scalar, function, str(x)), x.dtype)
     result = f"{x.type} poison"
     name = "poison"
     for lane in range(x.width):
         item = Val(writer.op(f"extractelement {x}, i64 {lane}"), x.dtype)
-        done = writer.call("double", function, str(item))
-        name = writer.op(f"insertelement {result}, double {done}, i64 {lane}")
+        done = writer.call(scalar, function, str(item))
+        name = writer.op(f"insertelement {result}, {scalar} {done}, i64 {lane}")
         result = f"{x.type} {name}"
     return Val(name, x.dtype, x.width)

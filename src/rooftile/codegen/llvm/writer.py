@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from rooftile.core.affine import Affine, affine
+from rooftile.native.target import Target
 
 
 @dataclass
@@ -27,12 +28,14 @@ class Scope:
 class Writer:
     """One function's text under construction."""
 
-    def __init__(self) -> None:
+    def __init__(self, target: Target) -> None:
+        self.target = target
         self.scopes = [Scope()]
         self.depth: dict[str, int] = {}
         self.ranges: dict[str, tuple[int, int]] = {}
         self.declarations: set[str] = set()
-        self.globals: dict[str, str] = {}
+        self.sixteen: dict[tuple[str, str], str] = {}
+        """The 16 bits that a register of type f16 or bf16 was widened from."""
         self._names = 0
         self._loops = 0
 
@@ -203,7 +206,7 @@ class Writer:
 
 def number(value: float, dtype: str) -> str:
     """A scalar literal of LLVM text."""
-    if dtype == "f32":
+    if dtype in ("f32", "f16", "bf16"):
         return _hex(float(np.float32(value)))
     if dtype == "f64":
         return _hex(float(value))

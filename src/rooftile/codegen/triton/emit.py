@@ -200,15 +200,17 @@ class _Emitter:
         self.evaluator.values[let.name] = Block(name, block.order)
 
     def store(self, store: Store) -> None:
+        if store.scatters:
+            raise NotLowered(f"kernel {self.kernel.name}: Triton has no store at indices from data")
         buf = self.kernel.buf(store.buf)
-        named = dict.fromkeys(name for index in store.index for name in index.names)
+        named = dict.fromkeys(name for index in store.affine for name in index.names)
         order = self.blocks.order(name for name in named if name in self.blocks.groups)
         value = self.evaluator.value(store.expr, order)
         text = value.text if value.order in (order, ()) else self.evaluator.fit(store.expr, order)
         addresses = self.evaluator.addresses
-        offset = addresses.offset(buf, store.index, order)
+        offset = addresses.offset(buf, store.affine, order)
         pointer = f"{self.names[buf.name]} + {offset}" if offset else self.names[buf.name]
-        mask = " & ".join(addresses.exists(store.index, order))
+        mask = " & ".join(addresses.exists(store.affine, order))
         self.writer.line(f"tl.store({pointer}, {text}{f', mask={mask}' if mask else ''})")
         if store.buf in self.loaded:
             self.writer.line("tl.debug_barrier()")

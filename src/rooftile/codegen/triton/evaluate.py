@@ -151,12 +151,14 @@ class Evaluator:
 
     def cast(self, tile: Cast, order: Order, name: str | None) -> Block:
         """A conversion to another type."""
-        if isinstance(tile.x, Const):
+        if isinstance(tile.x, Const) and not tile.bits:
             return Block(self.full(Const(tile.x.value, tile.dtype), ()), ())
         source = self.blocks.scope.dtype(tile.x)
         if source == tile.dtype:
             return self.value(tile.x, order, name)
         block = self.value(tile.x, order)
+        if tile.bits:
+            return Block(f"{block.atom}.to({TYPES[tile.dtype]}, bitcast=True)", block.order)
         return Block(convert(block.atom, source, tile.dtype), block.order)
 
     def rename(self, tile: Rename, order: Order) -> Block:

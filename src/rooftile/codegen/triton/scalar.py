@@ -7,7 +7,9 @@ from typing import Any, cast
 
 import numpy as np
 
-from rooftile.core.dtype import DType, kind, to_numpy
+from rooftile.core.dtype import DType, itemsize, kind, to_numpy
+from rooftile.core.errors import NotLowered
+from rooftile.ir.tile.scalar import LIBRARY
 
 TYPES: dict[DType, str] = {
     "f64": "tl.float64",
@@ -33,7 +35,17 @@ SIGNATURE: dict[DType, str] = {
 }
 """The names of element types in a compiled kernel's signature."""
 
-INFIX = {"add": "+", "sub": "-", "mul": "*", "lt": "<", "le": "<=", "eq": "=="}
+INFIX = {
+    "add": "+",
+    "sub": "-",
+    "mul": "*",
+    "lt": "<",
+    "le": "<=",
+    "eq": "==",
+    "bitand": "&",
+    "bitor": "|",
+    "bitxor": "^",
+}
 _MATH = {
     "sqrt": "tl.sqrt",
     "exp": "tl.exp",
@@ -43,6 +55,9 @@ _MATH = {
     "ceil": "tl.ceil",
     "tanh": "libdevice.tanh",
     "round": "libdevice.rint",
+    "pow": "libdevice.pow",
+    "fmod": "libdevice.fmod",
+    **{name: f"libdevice.{name}" for name in LIBRARY},
 }
 NAN = "propagate_nan=tl.PropagateNan.ALL"
 
@@ -91,14 +106,23 @@ def apply(op: str, dtype: DType, args: list[str]) -> tuple[str, bool]:
         return f"{args[0]} {'&' if op == 'and' else '|'} {args[1]}", False
     if op == "not":
         return f"{args[0]} == 0", False
-    if op == "neg":
-        return f"-{args[0]}", False
+    if op in ("neg", "bitnot"):
+        return f"{'-' if op == 'neg' else '~'}{args[0]}", False
+    if op in ("shl", "shr"):
+        a, b = args
+        stays = f"({b} >= 0) & ({b} < {8 * itemsize(dtype)})"
+        if op == "shr" and kind(dtype) == "int":
+            return f"{a} >> tl.where({stays}, {b}, {8 * itemsize(dtype) - 1})", False
+        moved = f"{a} {'<<' if op == 'shl' else '>>'} tl.where({stays}, {b}, 0)"
+        return f"tl.where({stays}, {moved}, 0)", True
     if op == "abs":
         return f"tl.abs({bare(args[0])})", True
     if op == "div":
         return _divide(dtype, args)
+    if op == "pow" and kind(dtype) != "float":
+        raise NotLowered("pow of integers has no Triton form")
     wide = "f32" if dtype in ("f16", "bf16") else dtype
-    text = f"{_MATH[op]}({bare(convert(args[0], dtype, wide))})"
+    text = f"{_MATH[op]}({', '.join(bare(convert(arg, dtype, wide)) for arg in args)})"
     return convert(text, wide, dtype), True
 
 

@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from copy import copy
 from pathlib import Path
 from typing import Any, NoReturn
 
 import numpy as np
 
 from rooftile.core.dtype import to_numpy
-from rooftile.core.errors import InvalidModel, UnsupportedOp
-from rooftile.frontends.onnx.tensors import to_array
+from rooftile.core.errors import InvalidModel, NeedsHost, UnsupportedOp
+from rooftile.frontends.onnx.narrow import code_of, widened
+from rooftile.frontends.onnx.needs import missing
+from rooftile.frontends.onnx.tensors import CODES, to_array
 from rooftile.ir.graph import Array, Value
 from rooftile.ops.builder import Builder
+from rooftile.ops.scan_builder import ScanBuilder
 
 Result = Value | tuple[Value, ...]
-_FLOAT, _INT, _STRING, _TENSOR, _FLOATS, _INTS = 1, 2, 3, 4, 6, 7
+Enter = Callable[[Any, Sequence[Value], str, "ScanBuilder | None"], tuple[Value, ...]]
+"""Reads the nodes of a body on some inputs, under a label; gives its outputs. The nodes are added
+to the body of a scan where one is given."""
+_FLOAT, _INT, _STRING, _TENSOR, _GRAPH, _FLOATS, _INTS, _STRINGS = 1, 2, 3, 4, 5, 6, 7, 8
 
 
 class Call:
@@ -29,8 +36,12 @@ class Call:
         inputs: Sequence[Value | None],
         builder: Builder,
         folder: Path | None = None,
+        enter: Enter | None = None,
+        narrow: dict[str, int] | None = None,
     ) -> None:
         self.node, self.name, self.opset = node, name, opset
+        self._enter = enter
+        self._narrow = {} if narrow is None else narrow
         self.inputs = tuple(inputs)
         self.builder = builder
         self.folder = folder
@@ -54,6 +65,10 @@ class Call:
         domain = self.node.domain or "ai.onnx"
         raise UnsupportedOp(f"{self.where} of {domain} opset {self.opset}: {form} is not supported")
 
+    def on_host(self, why: str) -> NoReturn:
+        """NeedsHost: the node is read well, but no kernel can compute it."""
+        raise NeedsHost(f"{self.where}: {why}")
+
     # Inputs
 
     def input(self, number: int) -> Value:
@@ -76,10 +91,16 @@ class Call:
         return self.content(self.input(number), what)
 
     def content(self, value: Value, what: str) -> Array:
-        """The content of a constant; UnsupportedOp where it is computed at run time."""
+        """The content of a constant; NeedsValue where it is computed at run time."""
         array = self.builder.array(value)
         if array is None:
-            self.unsupported(f"{what} that is computed at run time instead of a constant")
+            domain = self.node.domain or "ai.onnx"
+            raise missing(
+                f"{self.where} of {domain} opset {self.opset}: {what} that is computed at run time "
+                "instead of a constant is not supported",
+                value,
+                self.builder,
+            )
         return array
 
     def input_ints(self, number: int, what: str) -> tuple[int, ...]:
@@ -88,6 +109,31 @@ class Call:
         if array.dtype.kind not in "iu" or array.ndim > 1:
             self.invalid(f"{what} must be a list of integers")
         return tuple(int(item) for item in array.ravel())
+
+    def code(self, number: int) -> int:
+        """The TensorProto.DataType of input `number`, which its dtype may hold in a wider type."""
+        value = self.input(number)
+        return self._narrow.get(value.name) or CODES[value.dtype]
+
+    def narrowed(self, value: Value, code: int) -> Value:
+        """The value, taken for one of a narrow type that its dtype holds; no input may be it."""
+        self._narrow[value.name] = code
+        return value
+
+    def held(self, value: Value) -> Value:
+        """A value of a narrow type as one of the dtype that holds it."""
+        if value.name not in self._narrow:
+            return value
+        array = self.builder.array(value)
+        if array is not None:
+            return self.builder.constant(array)
+        return self.emit("reshape", value, shape=value.dims)
+
+    def literal(self, array: Array) -> Value:
+        """A constant of any element type."""
+        code = code_of(array)
+        value = self.builder.constant(widened(array))
+        return self.narrowed(value, code) if code else value
 
     # Attributes
 
@@ -116,10 +162,38 @@ class Call:
         found = self._attribute(name, _STRING, "s", default)
         return found.decode("utf-8", "replace") if isinstance(found, bytes) else str(found)
 
+    def texts(self, name: str, default: Sequence[str] | None = None) -> tuple[str, ...]:
+        """A list of strings."""
+        found = self._attribute(name, _STRINGS, "strings", default)
+        return tuple(
+            item.decode("utf-8", "replace") if isinstance(item, bytes) else str(item)
+            for item in found
+        )
+
     def tensor(self, name: str) -> Array:
         """A tensor attribute."""
         found = self._attribute(name, _TENSOR, "t", None)
         return to_array(found, self.folder, f"in attribute {name} of node {self.name}")
+
+    def body(self, name: str) -> Any:
+        """A graph attribute, to be entered."""
+        return self._attribute(name, _GRAPH, "g", None)
+
+    def enter(
+        self, graph: Any, inputs: Sequence[Value], label: str, scan: ScanBuilder | None = None
+    ) -> tuple[Value, ...]:
+        """The outputs of a body whose nodes are read here, or into a scan, on these inputs."""
+        if self._enter is None:
+            self.unsupported("a body")
+        if len(inputs) != len(graph.input):
+            self.invalid(f"its body takes {len(graph.input)} inputs, it is given {len(inputs)}")
+        return self._enter(graph, inputs, label, scan)
+
+    def within(self, builder: Builder) -> Call:
+        """The same call, emitting into the body that another builder makes."""
+        inner = copy(self)
+        inner.builder = builder
+        return inner
 
     def ignore(self, *names: str) -> None:
         """Attributes that do not matter to inference."""

@@ -85,15 +85,28 @@ def _texts(proto: Any) -> Iterator[Any]:
     yield from (proto.domain, proto.producer_name, proto.doc_string, graph.name, graph.doc_string)
     yield from (item.domain for item in proto.opset_import)
     yield from (text for item in proto.metadata_props for text in (item.key, item.value))
-    for node in graph.node:
-        yield from (node.name, node.op_type, node.domain, *node.input, *node.output)
-        yield from (item.name for item in node.attribute)
+    for function in proto.functions:
+        yield from (function.domain, function.name, function.overload)
+        yield from (*function.input, *function.output)
+        yield from (item.name for item in function.attribute_proto)
+        yield from (item.domain for item in function.opset_import)
+    for node in (*graph.node, *(node for function in proto.functions for node in function.node)):
+        yield from _node_texts(node)
     for info in (*graph.input, *graph.output):
         yield info.name
         yield from (dim.dim_param for dim in info.type.tensor_type.shape.dim)
     for tensor in graph.initializer:
         yield tensor.name
         yield from (text for item in tensor.external_data for text in (item.key, item.value))
+
+
+def _node_texts(node: Any) -> Iterator[Any]:
+    yield from (node.name, node.op_type, node.domain, node.overload, *node.input, *node.output)
+    for item in node.attribute:
+        yield from (item.name, item.ref_attr_name)
+        for graph in (item.g, *item.graphs):
+            yield from (name for inner in graph.node for name in _node_texts(inner))
+            yield from (info.name for info in (*graph.input, *graph.output))
 
 
 def _domain(name: str) -> str:

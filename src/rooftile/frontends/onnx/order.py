@@ -7,6 +7,7 @@ from heapq import heapify, heappop, heappush
 from typing import Any
 
 from rooftile.core.errors import InvalidModel
+from rooftile.frontends.onnx.bodies import reads
 
 
 def in_order(nodes: Sequence[Any], names: Sequence[str], known: Iterable[str]) -> list[int]:
@@ -23,7 +24,7 @@ def in_order(nodes: Sequence[Any], names: Sequence[str], known: Iterable[str]) -
     waits: list[set[int]] = []
     readers: list[list[int]] = [[] for _ in nodes]
     for number, node in enumerate(nodes):
-        needed = {name for name in node.input if name and name not in given}
+        needed = {name for name in reads(node) if name not in given}
         for name in sorted(needed - producer.keys()):
             raise InvalidModel(
                 f"node {names[number]} ({node.op_type}) reads {name!r}, which is neither an input, "

@@ -1,19 +1,17 @@
-"""The reader's driver: inputs bound, weights taken, nodes in order, each handed to its reader."""
+"""The reader's driver: inputs bound, weights taken, nodes read, outputs named."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import rooftile.frontends.onnx.families  # noqa: F401  (registers every reader)
-from rooftile.core.errors import InvalidInput, InvalidModel, UnsupportedOp
-from rooftile.frontends.onnx.call import Call, Result
+from rooftile.core.errors import InvalidModel, UnsupportedOp
+from rooftile.frontends.onnx.functions import local_functions
 from rooftile.frontends.onnx.load import Loaded, Model, load
-from rooftile.frontends.onnx.order import in_order
-from rooftile.frontends.onnx.registry import find
+from rooftile.frontends.onnx.nodes import NodeReader, Scope
 from rooftile.frontends.onnx.signature import Argument, signature_of
-from rooftile.frontends.onnx.tensors import element_type, to_array
+from rooftile.frontends.onnx.tensors import held_type, to_array
 from rooftile.ir.graph import Graph, Value
 from rooftile.ops.builder import Builder
 
@@ -36,18 +34,15 @@ class _Reader:
         self.shapes = shapes
         self.builder = Builder()
         self.known: dict[str, Value] = {}
+        functions = local_functions(loaded.proto)
+        self.nodes = NodeReader(self.builder, loaded.folder, functions)
 
     def read(self) -> Graph:
         """The whole graph."""
         self._inputs()
-        self._weights()
-        nodes = self.graph.node
-        names = node_names(nodes)
         self.builder.reserve(item.name for item in self.graph.output)
-        for number in in_order(nodes, names, self.known):
-            self.builder.origin = (names[number],)
-            self._node(nodes[number], names[number])
-        self.builder.origin = ()
+        self._weights()
+        self.nodes.model(self.graph.node, Scope(self.known, self.loaded.opsets))
         return self.builder.finish(self.graph.name or "model", self._outputs())
 
     def _inputs(self) -> None:
@@ -69,9 +64,10 @@ class _Reader:
                 raise InvalidModel(f"input {item.name!r} is declared twice; rename one")
             if not item.type.startswith("tensor("):
                 raise UnsupportedOp(f"input {item.name} is a {item.type}; only tensors can be read")
-            dtype = element_type(codes[item.name], f"input {item.name}")
+            dtype = held_type(codes[item.name], f"input {item.name}")
             shape = [extent for extent in bound[item.name] if extent is not None]
-            self.known[item.name] = self.builder.input(item.name, shape, dtype)
+            value = self.builder.input(item.name, shape, dtype)
+            self.known[item.name] = self.nodes.stands_for(value, codes[item.name])
 
     def _weights(self) -> None:
         if self.graph.sparse_initializer:
@@ -80,70 +76,20 @@ class _Reader:
             if tensor.name in self.known:
                 raise InvalidModel(f"initializer {tensor.name!r} is declared twice; rename one")
             array = to_array(tensor, self.loaded.folder)
-            self.known[tensor.name] = self.builder.constant(array, _plain(tensor.name))
-
-    def _node(self, node: Any, name: str) -> None:
-        domain = "" if node.domain == "ai.onnx" else node.domain
-        opset = self.loaded.opsets.get(domain)
-        if opset is None:
-            raise InvalidModel(
-                f"node {name} ({node.op_type}) is of domain {node.domain or 'ai.onnx'!r}, "
-                "which the model does not import; add it to opset_import"
-            )
-        reader = find(domain, node.op_type, opset)
-        if reader is None:
-            raise UnsupportedOp(
-                f"node {name}: op {node.op_type} of {domain or 'ai.onnx'} opset {opset} "
-                "is not supported"
-            )
-        inputs = [self.known[item] if item else None for item in node.input]
-        call = Call(node, name, opset, inputs, self.builder, self.loaded.folder)
-        try:
-            result = reader(call)
-        except (InvalidModel, InvalidInput) as error:
-            message = str(error)
-            raise InvalidModel(
-                message if message.startswith("node ") else f"{call.where}: {message}"
-            ) from error
-        if call.leftover():
-            call.unsupported(f"attribute {', '.join(call.leftover())}")
-        self._name_outputs(node, call, result)
-
-    def _name_outputs(self, node: Any, call: Call, result: Result) -> None:
-        values = (result,) if isinstance(result, Value) else result
-        for number, name in enumerate(node.output):
-            if name and number >= len(values):
-                call.unsupported(f"output {number} ({name})")
-            if name:
-                self.known[name] = values[number]
+            self.known[tensor.name] = self.nodes.constant(array, plain(tensor.name))
 
     def _outputs(self) -> dict[str, Value]:
         found: dict[str, Value] = {}
-        given = {value.name for value in self.builder.inputs}
         for item in self.graph.output:
             if item.name not in self.known:
                 raise InvalidModel(f"output {item.name!r} is not computed by any node")
-            if item.name in found or item.name in given:
-                raise InvalidModel(
-                    f"output {item.name!r} is declared twice, or is an input; rename it"
-                )
+            if item.name in found:
+                raise InvalidModel(f"output {item.name!r} is declared twice; rename one")
             found[item.name] = self.known[item.name]
         return found
 
 
-def node_names(nodes: Sequence[Any]) -> list[str]:
-    """The names of the nodes; a nameless one is called after its op and its number."""
-    taken = {node.name for node in nodes}
-    names: list[str] = []
-    for number, node in enumerate(nodes):
-        name = node.name or f"{node.op_type}_{number}"
-        while not node.name and name in taken:
-            name += "_"
-        names.append(name)
-    return names
-
-
-def _plain(name: str) -> str:
+def plain(name: str) -> str:
     """A name without characters that would be hard to read in a printed graph."""
     return re.sub(r"[^\w.:/-]", "_", name)[:200] or "const"
 

@@ -24,7 +24,19 @@ _TYPE_NAMES = {
     14: "complex64",
     15: "complex128",
     16: "bfloat16",
+    17: "float8e4m3fn",
+    18: "float8e4m3fnuz",
+    19: "float8e5m2",
+    20: "float8e5m2fnuz",
+    21: "uint4",
+    22: "int4",
+    23: "float4e2m1",
+    24: "float8e8m0",
+    25: "uint2",
+    26: "int2",
 }
+MAX_NESTING = 8
+"""How deep sequences, maps and optionals may hold one another."""
 
 
 @dataclass(frozen=True)
@@ -77,12 +89,21 @@ def signature_of(proto: Any) -> Signature:
 
 
 def _argument(info: Any) -> Argument:
-    kind = info.type.WhichOneof("value")
-    if kind != "tensor_type":
-        return Argument(info.name, (), f"{(kind or 'unknown').removesuffix('_type')}(...)")
-    tensor = info.type.tensor_type
-    dims = tuple(_dim(extent) for extent in tensor.shape.dim)
-    return Argument(info.name, dims, f"tensor({_TYPE_NAMES.get(tensor.elem_type, 'unknown')})")
+    dims = tuple(_dim(extent) for extent in info.type.tensor_type.shape.dim)
+    return Argument(info.name, dims, _type_name(info.type))
+
+
+def _type_name(proto: Any, depth: int = 0) -> str:
+    kind = proto.WhichOneof("value")
+    if kind == "tensor_type":
+        return f"tensor({_TYPE_NAMES.get(proto.tensor_type.elem_type, 'unknown')})"
+    if kind in ("sequence_type", "optional_type") and depth < MAX_NESTING:
+        inner = _type_name(getattr(proto, kind).elem_type, depth + 1)
+        return f"{'seq' if kind == 'sequence_type' else 'optional'}({inner})"
+    if kind == "map_type" and depth < MAX_NESTING:
+        key = _TYPE_NAMES.get(proto.map_type.key_type, "unknown")
+        return f"map({key},{_type_name(proto.map_type.value_type, depth + 1)})"
+    return f"{(kind or 'unknown').removesuffix('_type')}(...)"
 
 
 def _dim(extent: Any) -> int | str | None:

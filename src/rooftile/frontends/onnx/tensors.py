@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import mmap
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import numpy as np
 
 from rooftile.core.dtype import DTYPES, DType, to_numpy
 from rooftile.core.errors import InvalidModel, UnsupportedType
+from rooftile.frontends.onnx.narrow import NARROW, unpacked
 from rooftile.ir.graph import Array
 
 ELEMENT_TYPES: dict[int, DType] = {
@@ -28,7 +30,11 @@ ELEMENT_TYPES: dict[int, DType] = {
     16: "bf16",
 }
 """TensorProto.DataType -> dtype."""
-_NAMES = {8: "string", 14: "complex64", 15: "complex128", 17: "float8e4m3fn", 21: "uint4"}
+CODES: dict[DType, int] = {dtype: code for code, dtype in ELEMENT_TYPES.items()}
+"""dtype -> TensorProto.DataType."""
+_NAMES = {8: "string", 14: "complex64", 15: "complex128"} | {
+    code: narrow.name for code, narrow in NARROW.items()
+}
 _FIELDS = {
     "f32": ("float_data", "f32"),
     "f64": ("double_data", "f64"),
@@ -51,16 +57,27 @@ def element_type(code: int, where: str) -> DType:
     return ELEMENT_TYPES[code]
 
 
+def held_type(code: int, where: str) -> DType:
+    """The dtype of a TensorProto.DataType, or the one that holds its values."""
+    return NARROW[code].wide if code in NARROW else element_type(code, where)
+
+
 def to_array(tensor: Any, folder: Path | None = None, name: str = "") -> Array:
-    """The array in a TensorProto; `folder` holds the model and its external data."""
+    """The array in a TensorProto, of a type of ml_dtypes where numpy has none of its own.
+
+    `folder` holds the model and its external data.
+    """
     where = f"tensor {name or tensor.name or '(nameless)'}"
-    dtype = element_type(tensor.data_type, where)
+    narrow = NARROW.get(tensor.data_type)
+    dtype = "u8" if narrow else element_type(tensor.data_type, where)
     shape = tuple(int(extent) for extent in tensor.dims)
     if len(shape) > MAX_DIMS or any(extent < 0 for extent in shape):
         raise InvalidModel(f"{where} has shape {list(shape)}; dims are at most 32, none negative")
     if tensor.HasField("segment"):
         raise InvalidModel(f"{where} is cut into segments; save the model again without them")
     count = math.prod(shape)
+    if narrow is not None:
+        return unpacked(_raw(tensor, folder, where), narrow, count, where).reshape(shape)
     if tensor.data_location == _EXTERNAL:
         flat = _from_bytes(_external(tensor, folder, where), dtype, count, where)
     elif tensor.HasField("raw_data"):
@@ -75,7 +92,16 @@ def to_array(tensor: Any, folder: Path | None = None, name: str = "") -> Array:
     return flat.reshape(shape)
 
 
-def _from_bytes(raw: bytes, dtype: DType, count: int, where: str) -> Array:
+def _raw(tensor: Any, folder: Path | None, where: str) -> bytes:
+    """The bytes of a tensor whose elements may share a byte."""
+    if tensor.data_location == _EXTERNAL:
+        return bytes(_external(tensor, folder, where))
+    if tensor.HasField("raw_data"):
+        return bytes(tensor.raw_data)
+    return bytes(item & 0xFF for item in tensor.int32_data)
+
+
+def _from_bytes(raw: bytes | memoryview, dtype: DType, count: int, where: str) -> Array:
     kind = to_numpy(dtype)
     if len(raw) != count * kind.itemsize:
         raise InvalidModel(
@@ -95,7 +121,8 @@ def _from_field(tensor: Any, dtype: DType, where: str) -> Array:
     return wide.astype(to_numpy(dtype))
 
 
-def _external(tensor: Any, folder: Path | None, where: str) -> bytes:
+def _external(tensor: Any, folder: Path | None, where: str) -> bytes | memoryview:
+    """The bytes in a file, which is mapped into memory and not read."""
     facts = {item.key: item.value for item in tensor.external_data}
     location = facts.get("location", "")
     if folder is None:
@@ -114,9 +141,14 @@ def _external(tensor: Any, folder: Path | None, where: str) -> bytes:
             f"{where}: external data {location!r} has {size} bytes, "
             f"not the {length} at offset {offset} that the model asks for"
         )
+    if not length:
+        return b""
     with path.open("rb") as stream:
-        stream.seek(offset)
-        return stream.read(length)
+        try:
+            mapped = mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ)
+        except (OSError, ValueError) as error:
+            raise InvalidModel(f"{where}: external data {location!r}: {error}") from error
+    return memoryview(mapped)[offset : offset + length]
 
 
 def _inside(base: Path, location: str, where: str) -> Path:

@@ -1,5 +1,6 @@
 """Program IR: when and where. Buffers with offsets, and steps in order; all that a run needs."""
 
+from rooftile.ir.program.lifetime import lifetimes
 from rooftile.ir.program.records import (
     Arg,
     Attr,
@@ -8,6 +9,7 @@ from rooftile.ir.program.records import (
     HostCall,
     KernelFacts,
     Launch,
+    Loop,
     Port,
     Program,
     Space,
@@ -24,10 +26,12 @@ __all__ = [
     "HostCall",
     "KernelFacts",
     "Launch",
+    "Loop",
     "Port",
     "Program",
     "Space",
     "Step",
+    "lifetimes",
     "parse",
     "to_text",
     "verify",

@@ -7,7 +7,7 @@ nothing else, so a program that was written to a file runs without the compiler.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal, TypeAlias, get_args
@@ -45,10 +45,17 @@ class Buffer:
 
 @dataclass(frozen=True)
 class Arg:
-    """A pointer: `offset` bytes into a buffer."""
+    """A pointer: `offset` bytes into a buffer. In a loop it moves by `step` bytes an iteration, to
+    lower places where that is negative; of nested loops, the innermost counts.
+    """
 
     buffer: str
     offset: int = 0
+    step: int = 0
+
+    def lowest(self, trip: int) -> Arg:
+        """Where the pointer is lowest in `trip` iterations, standing still."""
+        return Arg(self.buffer, self.offset + min(0, self.step * (trip - 1)))
 
 
 @dataclass(frozen=True)
@@ -133,7 +140,29 @@ class Copy:
     nbytes: int
 
 
-Step: TypeAlias = "Launch | HostCall | Copy"
+@dataclass(frozen=True)
+class Loop:
+    """Run the steps of `body`, in order, `trip` times, at least once. There are no host calls in
+    it. `facts` are those of all iterations together.
+    """
+
+    name: str
+    trip: int
+    body: tuple[Step, ...]
+    facts: KernelFacts = KernelFacts()
+
+    @property
+    def read(self) -> tuple[Arg, ...]:
+        """What the body reads, each place as the lowest of all iterations."""
+        return tuple(arg.lowest(self.trip) for step in self.body for arg in reads(step))
+
+    @property
+    def written(self) -> tuple[Arg, ...]:
+        """What the body writes, each place as the lowest of all iterations."""
+        return tuple(arg.lowest(self.trip) for step in self.body for arg in writes(step))
+
+
+Step: TypeAlias = "Launch | HostCall | Copy | Loop"
 
 
 @dataclass(frozen=True)
@@ -166,8 +195,8 @@ class Program:
 
     @property
     def launches(self) -> tuple[Launch, ...]:
-        """The steps that run kernels, in order."""
-        return tuple(step for step in self.steps if isinstance(step, Launch))
+        """The steps that run kernels, in order; those in loops once."""
+        return tuple(step for step in flat(self.steps) if isinstance(step, Launch))
 
     @cached_property
     def output_place(self) -> dict[str, int]:
@@ -196,9 +225,18 @@ class Program:
         return tuple(zip(starts, [*cuts, len(self.steps)], strict=True))
 
 
+def flat(steps: Iterable[Step]) -> Iterator[Step]:
+    """The steps in order, those of a loop in its place."""
+    for step in steps:
+        if isinstance(step, Loop):
+            yield from flat(step.body)
+        else:
+            yield step
+
+
 def reads(step: Step) -> Iterator[Arg]:
     """What a step reads."""
-    if isinstance(step, Launch):
+    if isinstance(step, (Launch, Loop)):
         yield from step.read
     elif isinstance(step, Copy):
         yield step.src
@@ -208,7 +246,7 @@ def reads(step: Step) -> Iterator[Arg]:
 
 def writes(step: Step) -> Iterator[Arg]:
     """What a step writes."""
-    if isinstance(step, Launch):
+    if isinstance(step, (Launch, Loop)):
         yield from step.written
     elif isinstance(step, Copy):
         yield step.dst
@@ -220,9 +258,16 @@ def label(step: Step) -> str:
     """What a step is called in messages and reports."""
     if isinstance(step, Launch):
         return step.kernel
+    if isinstance(step, Loop):
+        return step.name
     return step.function if isinstance(step, HostCall) else "copy"
 
 
 def segment_symbol(entry: str, index: int) -> str:
     """The symbol of the native function of one segment: the first is the entry itself."""
     return f"{entry}.{index}" if index else entry
+
+
+def loop_symbol(entry: str, path: Sequence[int]) -> str:
+    """The symbol of the native function of a loop: the places of the steps that lead to it."""
+    return f"{entry}.loop{'.'.join(map(str, path))}"

@@ -7,7 +7,7 @@ attributes are JSON, so any value that JSON holds survives.
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, fields
+from dataclasses import asdict, fields, replace
 from typing import Any
 
 from rooftile.core.dtype import DTYPES
@@ -21,6 +21,7 @@ from rooftile.ir.program.records import (
     HostCall,
     KernelFacts,
     Launch,
+    Loop,
     Port,
     Program,
     Step,
@@ -40,7 +41,7 @@ def to_text(program: Program) -> str:
     lines += [f"  input {_port(port)}" for port in program.inputs]
     lines += [f"  output {_port(port)}" for port in program.outputs]
     for step in program.steps:
-        lines += _step(step)
+        lines += [f"  {line}" for line in _step(step)]
     return "\n".join(lines) + "\n"
 
 
@@ -60,6 +61,8 @@ def parse(text: str) -> Program:
     for line in lines[1:]:
         reader.read(line)
         line.end()
+    if reader.open:
+        raise lines[-1].error(f"loop {reader.open[-1][0].name!r} has no end")
     inputs, outputs = tuple(reader.inputs), tuple(reader.outputs)
     buffers, steps = tuple(reader.buffers), tuple(reader.steps)
     return Program(name, inputs, outputs, buffers, steps, *reader.sizes)
@@ -70,7 +73,8 @@ def _name(name: str) -> str:
 
 
 def _arg(arg: Arg) -> str:
-    return _name(arg.buffer) + (f"+{arg.offset}" if arg.offset else "")
+    offset = f"+{arg.offset}" if arg.offset else ""
+    return _name(arg.buffer) + offset + (f" by {arg.step}" if arg.step else "")
 
 
 def _port(port: Port) -> str:
@@ -80,21 +84,26 @@ def _port(port: Port) -> str:
 
 def _step(step: Step) -> list[str]:
     if isinstance(step, Copy):
-        return [f"  copy {_arg(step.src)} -> {_arg(step.dst)} {step.nbytes}"]
+        return [f"copy {_arg(step.src)} -> {_arg(step.dst)} {step.nbytes}"]
+    if isinstance(step, Loop):
+        body = [f"  {line}" for inner in step.body for line in _step(inner)]
+        return [f"loop {_name(step.name)} {step.trip}", *_facts(step.facts), *body, "end"]
     if isinstance(step, HostCall):
         inputs, outputs = (", ".join(map(_port, ports)) for ports in (step.inputs, step.outputs))
-        lines = [f"  host {_name(step.function)}({inputs}) -> ({outputs})"]
-        lines += [f"    attrs {json.dumps(dict(step.attrs))}"] if step.attrs else []
-        return lines + ([f"    origin {json.dumps(step.origin)}"] if step.origin else [])
+        lines = [f"host {_name(step.function)}({inputs}) -> ({outputs})"]
+        lines += [f"  attrs {json.dumps(dict(step.attrs))}"] if step.attrs else []
+        return lines + ([f"  origin {json.dumps(step.origin)}"] if step.origin else [])
     args = ", ".join(
         (f"{WRITTEN} " if place in step.writes else "") + _arg(arg)
         for place, arg in enumerate(step.args)
     )
-    lines = [f"  launch {_name(step.kernel)}({args})"]
-    if step.facts != KernelFacts():
-        facts = asdict(step.facts) | {"schedule": dict(step.facts.schedule)}
-        lines.append(f"    facts {json.dumps(facts)}")
-    return lines
+    return [f"launch {_name(step.kernel)}({args})", *_facts(step.facts)]
+
+
+def _facts(facts: KernelFacts) -> list[str]:
+    if facts == KernelFacts():
+        return []
+    return [f"  facts {json.dumps(asdict(facts) | {'schedule': dict(facts.schedule)})}"]
 
 
 class _Reader:
@@ -106,6 +115,7 @@ class _Reader:
         self.outputs: list[Port] = []
         self.buffers: list[Buffer] = []
         self.steps: list[Step] = []
+        self.open: list[tuple[Loop, list[Step]]] = []
 
     def read(self, line: Cursor) -> None:
         """One line behind the first."""
@@ -128,6 +138,12 @@ class _Reader:
             src = _read_arg(line)
             line.expect("->")
             self.steps.append(Copy(src, _read_arg(line), line.integer()))
+        elif word == "loop":
+            self.open.append((Loop(line.name(), line.integer(), ()), self.steps))
+            self.steps = []
+        elif word == "end" and self.open:
+            loop, before = self.open.pop()
+            self.steps = [*before, replace(loop, body=tuple(self.steps))]
         elif word in ("facts", "attrs", "origin"):
             self._amend(word, line)
         else:
@@ -137,8 +153,10 @@ class _Reader:
         """Facts, attributes or origin of the step on the line before."""
         step = self.steps[-1] if self.steps else None
         if word == "facts" and isinstance(step, Launch):
-            facts = _read_facts(line)
-            self.steps[-1] = Launch(step.kernel, step.args, facts, step.writes)
+            self.steps[-1] = replace(step, facts=_read_facts(line))
+        elif word == "facts" and step is None and self.open:
+            loop, before = self.open.pop()
+            self.open.append((replace(loop, facts=_read_facts(line)), before))
         elif word != "facts" and isinstance(step, HostCall):
             attrs, origin = step.attrs, step.origin
             if word == "attrs":
@@ -176,7 +194,9 @@ def _read_port(line: Cursor) -> Port:
 
 
 def _read_arg(line: Cursor) -> Arg:
-    return Arg(line.name(), line.integer() if line.accept("+") else 0)
+    name = line.name()
+    offset = line.integer() if line.accept("+") else 0
+    return Arg(name, offset, line.integer() if line.accept("by") else 0)
 
 
 def _read_launch(line: Cursor) -> Launch:

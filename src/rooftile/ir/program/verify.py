@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from rooftile.core.dtype import DTYPES
 from rooftile.core.errors import InvalidIR
+from rooftile.ir.program.lifetime import lifetimes
 from rooftile.ir.program.records import (
     SPACES,
     Arg,
     Buffer,
     Copy,
     HostCall,
+    Loop,
     Port,
     Program,
     Step,
@@ -97,16 +97,24 @@ def _check_port(program: Program, port: Port, where: str) -> Buffer:
     return buffer
 
 
-def _check_step(program: Program, step: Step, where: str) -> None:
-    if isinstance(step, HostCall):
+def _check_step(program: Program, step: Step, where: str, trip: int = 0) -> None:
+    """`trip`: the iterations of the loop around the step, 0 where there is none."""
+    if isinstance(step, Loop):
+        if step.trip < 1:
+            raise InvalidIR(f"{where} runs {step.trip} times; at least 1 is needed")
+        for inner in step.body:
+            _check_step(program, inner, f"{where}, {label(inner)}", step.trip)
+    elif isinstance(step, HostCall):
+        if trip:
+            raise InvalidIR(f"{where} is a host call in a loop")
         for port in step.inputs + step.outputs:
             _check_port(program, port, where)
     elif isinstance(step, Copy):
         for arg in (step.src, step.dst):
-            _check_arg(program, arg, where, step.nbytes)
+            _check_arg(program, arg, where, step.nbytes, trip)
     else:
         for arg in step.args:
-            _check_arg(program, arg, where)
+            _check_arg(program, arg, where, 0, trip)
         for place in step.writes:
             if not 0 <= place < len(step.args):
                 raise InvalidIR(
@@ -118,17 +126,23 @@ def _check_step(program: Program, step: Step, where: str) -> None:
             raise InvalidIR(f"{where} writes the {space} buffer {arg.buffer!r}")
 
 
-def _check_arg(program: Program, arg: Arg, where: str, nbytes: int = 0) -> None:
-    buffer = program.by_name.get(arg.buffer)
-    if buffer is None:
+def _check_arg(program: Program, arg: Arg, where: str, nbytes: int, trip: int) -> None:
+    if arg.buffer not in program.by_name:
         raise InvalidIR(f"{where} names the unknown buffer {arg.buffer!r}")
-    if nbytes < 0 or arg.offset < 0 or arg.offset + nbytes > buffer.nbytes:
+    if arg.step and not trip:
+        raise InvalidIR(f"{where}: {arg.buffer!r} moves by {arg.step}, but there is no loop")
+    for offset in {arg.offset, arg.offset + arg.step * (trip - 1)}:
+        _check_place(program.by_name[arg.buffer], offset, where, nbytes)
+
+
+def _check_place(buffer: Buffer, offset: int, where: str, nbytes: int) -> None:
+    if nbytes < 0 or offset < 0 or offset + nbytes > buffer.nbytes:
         raise InvalidIR(
-            f"{where}: {nbytes} bytes at {arg.offset} do not lie inside buffer {arg.buffer!r} "
+            f"{where}: {nbytes} bytes at {offset} do not lie inside buffer {buffer.name!r} "
             f"of {buffer.nbytes} bytes"
         )
-    if arg.offset and arg.offset == buffer.nbytes:
-        raise InvalidIR(f"{where}: offset {arg.offset} is the end of buffer {arg.buffer!r}")
+    if offset and offset == buffer.nbytes:
+        raise InvalidIR(f"{where}: offset {offset} is the end of buffer {buffer.name!r}")
 
 
 def _check_order(program: Program) -> None:
@@ -145,42 +159,37 @@ def _check_order(program: Program) -> None:
                 f"{where} reads buffer {arg.buffer!r} at {arg.offset} before it is written"
             )
 
-    for index, step in enumerate(program.steps):
+    def run(step: Step, where: str, trip: int) -> None:
+        if isinstance(step, Loop):
+            for inner in step.body:
+                run(inner, f"{where}, {label(inner)}", step.trip)
+            return
         for arg in reads(step):
-            check(arg, f"{program.name}: step {index} ({label(step)})")
+            check(arg.lowest(trip), where)
         for arg in writes(step):
-            written[arg.buffer] = min(arg.offset, written.get(arg.buffer, arg.offset))
+            low = arg.lowest(trip).offset
+            written[arg.buffer] = min(low, written.get(arg.buffer, low))
+
+    for index, step in enumerate(program.steps):
+        run(step, f"{program.name}: step {index} ({label(step)})", 1)
     for port in program.outputs:
         check(Arg(port.buffer), f"{program.name}: output {port.name!r}")
 
 
 def _check_sharing(program: Program) -> None:
     """No two arena buffers share bytes while both are in use."""
-    first: dict[str, int] = {}
-    last: dict[str, int] = {}
-    for index, name in _uses(program):
-        first.setdefault(name, index)
-        last[name] = index
+    spans = lifetimes(program.steps, [port.buffer for port in program.outputs])
     active: list[Buffer] = []
-    for name in sorted(first, key=first.__getitem__):
+    for name, (first, _) in sorted(spans.items(), key=lambda item: item[1][0]):
         buffer = program.by_name[name]
         if not buffer.in_arena or not buffer.nbytes:
             continue
-        active = [other for other in active if last[other.name] >= first[name]]
+        active = [other for other in active if spans[other.name][1] >= first]
         for other in active:
             if other.offset < buffer.end and buffer.offset < other.end:
                 raise InvalidIR(
                     f"{program.name}: buffers {other.name!r} and {name!r} are both in use at step "
-                    f"{first[name]} and share bytes {max(other.offset, buffer.offset)} to "
+                    f"{first} and share bytes {max(other.offset, buffer.offset)} to "
                     f"{min(other.end, buffer.end)} of the arena"
                 )
         active.append(buffer)
-
-
-def _uses(program: Program) -> Iterator[tuple[int, str]]:
-    """Each use of a buffer: the step, or the number of steps for a copied output."""
-    for index, step in enumerate(program.steps):
-        for arg in (*reads(step), *writes(step)):
-            yield index, arg.buffer
-    for port in program.outputs:
-        yield len(program.steps), port.buffer

@@ -58,6 +58,10 @@ class _Counter:
                     loads.add((tile.buf, tile.index))
             if isinstance(stmt, Store):
                 targets.add((stmt.buf, stmt.index))
+            if isinstance(stmt, Store) and stmt.combine and top is stmt.expr:
+                dtype = self.scope.dtype(top)
+                dims = self.scope.dims(Load(stmt.buf, stmt.index))
+                flops[dtype] = flops.get(dtype, 0) + self.elements(dims, around)
         return Cost(flops, self.nbytes(loads), self.nbytes(targets), self.scratch())
 
     def operand_type(self, tile: Tile) -> DType:

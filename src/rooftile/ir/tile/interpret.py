@@ -41,6 +41,8 @@ from rooftile.ir.tile.scalar import SCALARS
 Array = npt.NDArray[Any]
 _REDUCE: dict[str, Any] = {"sum": np.add, "prod": np.multiply, "max": np.maximum, "min": np.minimum}
 
+_COMBINE: dict[str, Any] = {"add": np.add, "mul": np.multiply, "max": np.maximum, "min": np.minimum}
+
 
 class Value(NamedTuple):
     """A tile's elements and the axis of each of their dims."""
@@ -164,13 +166,24 @@ class _Interpreter:
                     self.tiles.update(following)
 
     def store(self, store: Store) -> None:
-        order = union(*(index.names for index in store.index))
-        order = tuple(name for name in order if self.axes[name].is_dim)
+        order = union(self.scope.dims(Load(store.buf, store.index)))
         value = _align(self.value(store.expr), order)
-        where = tuple(self.affine(index, order) for index in store.index)
         shape = tuple(self.position[name].size for name in order)
-        where = tuple(np.broadcast_to(part, shape) for part in where)
-        self.memory[store.buf][where] = np.broadcast_to(value, shape)
+        extents = self.memory[store.buf].shape
+        where = tuple(
+            np.broadcast_to(
+                self.affine(part, order)
+                if isinstance(part, Affine)
+                else self.gathered(store.buf, part, extent, order),
+                shape,
+            )
+            for part, extent in zip(store.index, extents, strict=True)
+        )
+        target, value = self.memory[store.buf], np.broadcast_to(value, shape)
+        if store.combine is None:
+            target[where] = value
+        else:
+            _COMBINE[store.combine].at(target, where, value)
 
     # Expressions
 
@@ -191,6 +204,10 @@ class _Interpreter:
             return Value(dims, np.asarray(result))
         if isinstance(tile, Cast):
             dims, array = self.value(tile.x)
+            if tile.bits:
+                held = array.astype(to_numpy(self.scope.dtype(tile.x)))
+                exact = held.view(to_numpy(tile.dtype))
+                return Value(dims, exact.astype(self.numpy_type(tile.dtype)))
             return Value(dims, self.cast(array, tile.dtype))
         if isinstance(tile, Reduce):
             dims, array = self.value(tile.x)
@@ -215,8 +232,10 @@ class _Interpreter:
         dims = tuple(name for name in letters if name not in tile.over)
         spell = ["".join(letters[name] for name in some) for some in (a.dims, b.dims, dims)]
         dtype = self.numpy_type(tile.dtype)
-        x, y = a.array.astype(dtype), b.array.astype(dtype)
-        product: Array = np.einsum(f"{spell[0]},{spell[1]}->{spell[2]}", x, y, optimize=True)
+        held = np.dtype(np.float32) if tile.dtype in ("f16", "bf16") and self.native else dtype
+        x, y = a.array.astype(held), b.array.astype(held)
+        sums = np.einsum(f"{spell[0]},{spell[1]}->{spell[2]}", x, y, optimize=True)
+        product: Array = sums.astype(dtype)
         if tile.acc is not None:
             product = _align(self.value(tile.acc), dims) + product
         return Value(dims, product)
@@ -232,7 +251,7 @@ class _Interpreter:
                 valid = valid & (index >= 0) & (index < extent)
                 index = np.clip(index, 0, max(0, extent - 1))
             else:
-                index = self.gathered(tile, part, extent, dims)
+                index = self.gathered(tile.buf, part, extent, dims)
             where.append(index)
         shape = tuple(self.position[name].size for name in dims)
         found = source[tuple(np.broadcast_arrays(*where))] if where else source
@@ -240,12 +259,12 @@ class _Interpreter:
             found = np.where(valid, found, np.asarray(tile.pad or 0, source.dtype))
         return Value(dims, np.broadcast_to(found, shape))
 
-    def gathered(self, load: Load, part: Tile, extent: int, dims: tuple[str, ...]) -> Array:
+    def gathered(self, buf: str, part: Tile, extent: int, dims: tuple[str, ...]) -> Array:
         index = _align(self.value(part), dims)
         wrong = index[(index < 0) | (index >= extent)]
         if wrong.size:
             raise InvalidInput(
-                f"kernel {self.kernel.name}: index {int(wrong.flat[0])} into {load.buf} is outside "
+                f"kernel {self.kernel.name}: index {int(wrong.flat[0])} into {buf} is outside "
                 f"0..{extent - 1}"
             )
         return index

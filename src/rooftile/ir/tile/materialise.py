@@ -17,16 +17,15 @@ from rooftile.ir.tile.records import (
     Ref,
     Rename,
     Stmt,
+    Store,
     Tile,
     children,
     expressions,
     loops,
-    stores,
+    statements,
     subtiles,
 )
-
-EXPENSIVE = frozenset(("exp", "log", "erf", "tanh"))
-"""Operations that are not done while accumulators fill the registers, nor twice."""
+from rooftile.ir.tile.scalar import EXPENSIVE
 
 
 @dataclass
@@ -81,7 +80,7 @@ def _is_kept(
 ) -> bool:
     tile = lets[name]
     whole = _inlined(tile, lets, kept)
-    if _is_stale(name, whole, kernel):
+    if _is_overwritten(name, whole, kernel):
         return True
     use = _uses(name, lets, kernel, kept, dims)
     reduction = any(isinstance(part, (Dot, Reduce)) for part in whole)
@@ -97,7 +96,7 @@ def _is_kept(
         return costly or _repeats(name, lets, kernel, dims)
     if isinstance(tile, (Dot, Reduce)) and use.expensive:
         return True
-    if reduction and use.inside:
+    if reduction and (use.inside or use.spanned - set(dims(tile))):
         return True
     return costly and use.sinks > 1
 
@@ -114,24 +113,28 @@ def _repeats(name: str, lets: dict[str, Tile], kernel: Kernel, dims: Dims) -> bo
     return False
 
 
-def _inlined(tile: Tile, lets: dict[str, Tile], kept: set[str]) -> list[Tile]:
-    """All parts of an expression, through the Lets that are not kept."""
+def _inlined(
+    tile: Tile, lets: dict[str, Tile], kept: set[str], seen: set[str] | None = None
+) -> list[Tile]:
+    """All parts of an expression, through the Lets that are not kept, each Let once."""
+    seen = set() if seen is None else seen
     out: list[Tile] = []
     for part in subtiles(tile):
         out.append(part)
-        if isinstance(part, Ref) and part.name in lets and part.name not in kept:
-            out += _inlined(lets[part.name], lets, kept)
+        if not isinstance(part, Ref) or part.name in seen:
+            continue
+        if part.name in lets and part.name not in kept:
+            seen.add(part.name)
+            out += _inlined(lets[part.name], lets, kept, seen)
     return out
 
 
-def _is_stale(name: str, parts: list[Tile], kernel: Kernel) -> bool:
-    """Whether a buffer that it reads is written in this kernel."""
-    written = {store.buf for store in stores(kernel.body)}
-    return any(isinstance(p, Load) and p.buf in written and not _scratch(kernel, p) for p in parts)
-
-
-def _scratch(kernel: Kernel, load: Load) -> bool:
-    return kernel.buf(load.buf).space == "scratch"
+def _is_overwritten(name: str, parts: list[Tile], kernel: Kernel) -> bool:
+    """Whether a buffer that it reads is written behind it: it may be used after that."""
+    order = list(statements(kernel.body))
+    mine = next(n for n, s in enumerate(order) if isinstance(s, Let) and s.name == name)
+    written = {stmt.buf for stmt in order[mine:] if isinstance(stmt, Store)}
+    return any(isinstance(part, Load) and part.buf in written for part in parts)
 
 
 def _reduced_axes(tile: Dot | Reduce) -> tuple[str, ...]:
@@ -149,7 +152,7 @@ def _uses(name: str, lets: dict[str, Tile], kernel: Kernel, kept: set[str], dims
         if not any(tile is lets[n] for n in lets if n not in kept)
     ]
     for tile in ends:
-        if _note(tile, name, lets, kept, use, False, False, frozenset()):
+        if _note(tile, name, lets, kept, use, False, False, frozenset(), {}):
             use.sinks += 1
             use.spanned |= frozenset(dims(tile))
     return use
@@ -164,6 +167,7 @@ def _note(
     inside: bool,
     expensive: bool,
     reduced: frozenset[str],
+    seen: dict[tuple[str, bool, bool, frozenset[str]], bool],
 ) -> bool:
     if isinstance(tile, Ref):
         if tile.name == name:
@@ -171,9 +175,13 @@ def _note(
             use.expensive |= expensive
             use.reduced |= reduced
             return True
-        if tile.name in lets and tile.name not in kept:
-            return _note(lets[tile.name], name, lets, kept, use, inside, expensive, reduced)
-        return False
+        if tile.name not in lets or tile.name in kept:
+            return False
+        key = (tile.name, inside, expensive, reduced)  # a Let may be read many times: noted once
+        if key not in seen:
+            inner = lets[tile.name]
+            seen[key] = _note(inner, name, lets, kept, use, inside, expensive, reduced, seen)
+        return seen[key]
     if isinstance(tile, (Dot, Reduce)):
         inside, expensive = True, False
         reduced |= frozenset(tile.over if isinstance(tile, Dot) else (tile.axis,))
@@ -181,7 +189,7 @@ def _note(
         expensive = True
     found = False
     for child in children(tile):
-        here = _note(child, name, lets, kept, use, inside, expensive, reduced)
+        here = _note(child, name, lets, kept, use, inside, expensive, reduced, seen)
         use.renamed |= here and isinstance(tile, Rename)
         found |= here
     return found

@@ -139,15 +139,12 @@ def _let_or_store(cursor: Cursor) -> Stmt:
         cursor.end()
         return Let(name, expr)
     cursor.expect("[")
-    index = []
-    for part in _index(cursor):
-        if not isinstance(part, Affine):
-            raise cursor.error("a store's index is affine in axes, not a tile")
-        index.append(part)
+    index = _index(cursor)
     cursor.expect(":=")
     expr = _expression(cursor)
+    combine = cursor.name("add, mul, max or min") if cursor.accept("combine") else None
     cursor.end()
-    return Store(name, tuple(index), expr)
+    return Store(name, index, expr, combine)
 
 
 def _buffer(cursor: Cursor) -> Buf:
@@ -277,9 +274,9 @@ def _call(cursor: Cursor, name: str) -> Tile:
     first = _expression(cursor)
     if name in REDUCTIONS and cursor.accept("over"):
         return Reduce(name, first, cursor.name("an axis"))
-    if name == "cast":
+    if name in ("cast", "bitcast"):
         cursor.expect(",")
-        return Cast(first, _dtype(cursor))
+        return Cast(first, _dtype(cursor), name == "bitcast")
     if name == "rename":
         cursor.expect(",")
         old = cursor.name("an axis")

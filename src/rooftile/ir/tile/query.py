@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from rooftile.core.affine import Affine, Dim, affine, bind
-from rooftile.ir.tile.records import Axis, Buf, For, Kernel, Let, Scope, Stmt, Tile
+from rooftile.ir.tile.records import Axis, Buf, For, Kernel, Let, Scope, Stmt, Store, Tile
 
 
 def symbols(kernel: Kernel) -> tuple[str, ...]:
@@ -47,6 +47,9 @@ def placed(
             for carry in stmt.carry:
                 yield carry.next, (*around, stmt), stmt
         else:
+            if isinstance(stmt, Store):
+                for part in stmt.tiles:
+                    yield part, around, stmt
             yield stmt.expr, around, stmt
 
 

@@ -96,10 +96,14 @@ class Map:
 
 @dataclass(frozen=True)
 class Cast:
-    """Conversion to another element type; float to integer truncates toward zero."""
+    """Conversion to another element type; float to integer truncates toward zero.
+
+    `bits`: the same bits as another type of equal size instead.
+    """
 
     x: Tile
     dtype: DType
+    bits: bool = False
 
 
 @dataclass(frozen=True)
@@ -147,11 +151,32 @@ class Let:
 
 @dataclass(frozen=True)
 class Store:
-    """Write a tile; everything is read before anything is written."""
+    """Write a tile; everything is read before anything is written.
+
+    An index may hold integer tiles, checked as those of a Load: then elements are written one by
+    one, the axes in the order in which the index names them, the last innermost. `combine` (add,
+    mul, max, min) puts what is there and the new element together.
+    """
 
     buf: str
-    index: tuple[Affine, ...]
+    index: tuple[Affine | Tile, ...]
     expr: Tile
+    combine: str | None = None
+
+    @property
+    def affine(self) -> tuple[Affine, ...]:
+        """The parts of the index that are affine in axes."""
+        return tuple(part for part in self.index if isinstance(part, Affine))
+
+    @property
+    def tiles(self) -> tuple[Tile, ...]:
+        """The parts of the index that come from data."""
+        return tuple(part for part in self.index if not isinstance(part, Affine))
+
+    @property
+    def scatters(self) -> bool:
+        """Whether elements are written one by one."""
+        return self.combine is not None or bool(self.tiles)
 
 
 @dataclass(frozen=True)
@@ -246,7 +271,7 @@ def rebuild(tile: Tile, change: Callable[[Tile], Tile]) -> Tile:
     if isinstance(tile, Rename):
         return Rename(change(tile.x), tile.old, tile.new)
     if isinstance(tile, Cast):
-        return Cast(change(tile.x), tile.dtype)
+        return Cast(change(tile.x), tile.dtype, tile.bits)
     if isinstance(tile, Load):
         index = tuple(p if isinstance(p, Affine) else change(p) for p in tile.index)
         return Load(tile.buf, index, tile.pad)
@@ -279,13 +304,15 @@ def stores(body: tuple[Stmt, ...]) -> Iterator[Store]:
 
 
 def expressions(body: tuple[Stmt, ...]) -> Iterator[Tile]:
-    """The top expression of every Let, Store and Carry."""
+    """The top expressions of every Let, Store and Carry; of a Store its index tiles too."""
     for stmt in statements(body):
         if isinstance(stmt, For):
             for carry in stmt.carry:
                 yield carry.init
                 yield carry.next
         else:
+            if isinstance(stmt, Store):
+                yield from stmt.tiles
             yield stmt.expr
 
 

@@ -43,9 +43,8 @@ def expression_text(tile: Tile) -> str:
     if isinstance(tile, Ref):
         return tile.name
     if isinstance(tile, Load):
-        parts = [str(p) if isinstance(p, Affine) else f"@{expression_text(p)}" for p in tile.index]
         pad = "" if tile.pad is None else f" pad {_number(tile.pad)}"
-        return f"{tile.buf}[{', '.join(parts)}]{pad}"
+        return f"{tile.buf}[{_index(tile.index)}]{pad}"
     if isinstance(tile, Const):
         return _const(tile)
     if isinstance(tile, Iota):
@@ -53,12 +52,17 @@ def expression_text(tile: Tile) -> str:
     if isinstance(tile, Map):
         return f"{tile.op}({', '.join(map(expression_text, tile.args))})"
     if isinstance(tile, Cast):
-        return f"cast({expression_text(tile.x)}, {tile.dtype})"
+        word = "bitcast" if tile.bits else "cast"
+        return f"{word}({expression_text(tile.x)}, {tile.dtype})"
     if isinstance(tile, Reduce):
         return f"{tile.op}({expression_text(tile.x)} over {tile.axis})"
     if isinstance(tile, Rename):
         return f"rename({expression_text(tile.x)}, {tile.old} -> {tile.new})"
     return _dot(tile)
+
+
+def _index(index: tuple[Affine | Tile, ...]) -> str:
+    return ", ".join(str(p) if isinstance(p, Affine) else f"@{expression_text(p)}" for p in index)
 
 
 def _dot(tile: Dot) -> str:
@@ -108,8 +112,9 @@ def _body(body: tuple[Stmt, ...], indent: str) -> list[str]:
         if isinstance(stmt, Let):
             lines.append(f"{indent}{stmt.name} = {expression_text(stmt.expr)}")
         elif isinstance(stmt, Store):
-            index = ", ".join(map(str, stmt.index))
-            lines.append(f"{indent}{stmt.buf}[{index}] := {expression_text(stmt.expr)}")
+            combine = f" combine {stmt.combine}" if stmt.combine else ""
+            line = f"{stmt.buf}[{_index(stmt.index)}] := {expression_text(stmt.expr)}{combine}"
+            lines.append(indent + line)
         else:
             start = [f" carry {c.name} = {expression_text(c.init)}" for c in stmt.carry]
             lines.append(f"{indent}for {_axis(stmt.axis)}{''.join(start)}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from rooftile.core.affine import Affine
-from rooftile.core.dtype import DTYPES, itemsize, kind
+from rooftile.core.dtype import DTYPES, DType, itemsize, kind
 from rooftile.ir.tile.query import halo_of, inside, lineage
 from rooftile.ir.tile.records import (
     Axis,
@@ -24,13 +24,24 @@ from rooftile.ir.tile.records import (
     children,
     subtiles,
 )
-from rooftile.ir.tile.scalar import SCALARS
+from rooftile.ir.tile.scalar import FLOAT_ONLY, INTEGER_ONLY, SCALARS
 
 REDUCTIONS = frozenset({"sum", "prod", "max", "min"})
-FLOAT_ONLY = frozenset({"sqrt", "exp", "log", "erf", "tanh", "floor", "ceil", "round"})
 BOOL_ONLY = frozenset({"not", "and", "or"})
 ANY_TYPE = frozenset({"eq", "where"})
 Need = Callable[[bool, str], None]
+
+
+def _holds(dtype: DType, value: float) -> bool:
+    """Whether a type has this value; floats have all, rounded."""
+    if kind(dtype) == "float":
+        return True
+    if dtype == "bool":
+        return value in (0, 1)
+    whole = value == value and abs(value) != float("inf") and int(value) == value
+    bits = 8 * itemsize(dtype)
+    low, high = (-(1 << bits - 1), 1 << bits - 1) if kind(dtype) == "int" else (0, 1 << bits)
+    return whole and low <= value < high
 
 
 class Checker:
@@ -109,6 +120,11 @@ class Checker:
             self._map(tile)
         elif isinstance(tile, Cast):
             self.need(tile.dtype in DTYPES, f"cast: no element type {tile.dtype}")
+            source = self.scope.dtype(tile.x)
+            fits = itemsize(source) == itemsize(tile.dtype) and "bool" not in (source, tile.dtype)
+            self.need(
+                fits or not tile.bits, f"bitcast of {source} to {tile.dtype}: the sizes differ"
+            )
         elif isinstance(tile, Reduce):
             self._reduce(tile)
         elif isinstance(tile, Dot):
@@ -128,6 +144,8 @@ class Checker:
         self.need(
             len(tile.index) == rank, f"load {buf.name}: {len(tile.index)} indices for rank {rank}"
         )
+        holds = tile.pad is None or _holds(buf.dtype, tile.pad)
+        self.need(holds, f"load {buf.name}: a pad of {tile.pad} is no {buf.dtype}")
         for which, part in enumerate(tile.index):
             if not isinstance(part, Affine):
                 dtype = self.scope.dtype(part)
@@ -147,10 +165,7 @@ class Checker:
         for name in tile.dims:
             known = name in self.in_scope and self.scope.axes[name].is_dim
             self.need(known, f"const: axis {name} is not in scope or a point")
-        if kind(tile.dtype) != "float":
-            exact = tile.value == tile.value and abs(tile.value) != float("inf")
-            exact = exact and int(tile.value) == tile.value
-            self.need(exact, f"const: {tile.value} is no {tile.dtype}")
+        self.need(_holds(tile.dtype, tile.value), f"const: {tile.value} is no {tile.dtype}")
 
     def _map(self, tile: Map) -> None:
         self.need(tile.op in SCALARS, f"map: no operation {tile.op}")
@@ -163,6 +178,9 @@ class Checker:
         self.need(len(set(dtypes)) == 1, f"{tile.op} mixes {' and '.join(dtypes)}; cast one")
         if tile.op in FLOAT_ONLY:
             self.need(kind(dtypes[0]) == "float", f"{tile.op} takes floats, not {dtypes[0]}")
+        elif tile.op in INTEGER_ONLY:
+            integer = kind(dtypes[0]) in ("int", "uint")
+            self.need(integer, f"{tile.op} takes integers, not {dtypes[0]}")
         elif tile.op in BOOL_ONLY:
             self.need(dtypes[0] == "bool", f"{tile.op} takes bool, not {dtypes[0]}")
         elif tile.op not in ANY_TYPE:

@@ -7,7 +7,7 @@ from __future__ import annotations
 import re
 
 from rooftile.core.affine import Affine, affine
-from rooftile.core.dtype import DTYPES
+from rooftile.core.dtype import DTYPES, kind
 from rooftile.core.errors import InvalidIR
 from rooftile.ir.tile.query import halo_of, inside, lineage, symbols
 from rooftile.ir.tile.records import (
@@ -190,22 +190,38 @@ class _Verifier:
         rank = len(buf.shape)
         self.need(len(store.index) == rank, f"{len(store.index)} indices for rank {rank}")
         for which, index in enumerate(store.index):
+            if not isinstance(index, Affine):
+                checker.check(index)
+                whole = kind(checker.scope.dtype(index)) in ("int", "uint")
+                self.need(whole, f"an index tile of {checker.scope.dtype(index)}; cast it to i64")
+                continue
             checker.axes_in_scope(index)
             fits = inside(index, buf.shape[which], self.axes)
             self.need(fits, f"{index} leaves dim {which} of extent {buf.shape[which]}")
             self.need(self.injective(index), f"{index} in dim {which} is not injective")
-        named = {name for index in store.index for name in index.names}
-        missing = [name for name in checker.scope.dims(store.expr) if name not in named]
+        named = {name for index in store.affine for name in index.names}
+        reached = named.union(*(checker.scope.dims(part) for part in store.tiles))
+        missing = [name for name in checker.scope.dims(store.expr) if name not in reached]
         self.need(not missing, f"the tile spans {_list(missing)}, which no index names")
+        if store.scatters:
+            self.scattered(store)
         dtype = checker.scope.dtype(store.expr)
         self.need(dtype == buf.dtype, f"a tile of {dtype} for a buffer of {buf.dtype}; cast it")
-        partial = sorted(checker.partial(store.expr))
+        tops = (store.expr, *store.tiles)
+        partial = sorted({name for top in tops for name in checker.partial(top)})
         self.need(
             not partial,
             f"it holds a partial reduction over {_list(partial)}; carry it, store behind the loop",
         )
         if buf.space == "memory":
             self.races(named)
+
+    def scattered(self, store: Store) -> None:
+        known = store.combine in (None, "add", "mul", "max", "min")
+        self.need(known, f"no combination {store.combine}; add, mul, max or min")
+        for top in (*store.tiles, store.expr):
+            reads = any(isinstance(part, Load) and part.buf == store.buf for part in subtiles(top))
+            self.need(not reads, "a tile that is scattered reads the buffer it is written to")
 
     def injective(self, index: Affine) -> bool:
         """Mixed radix: each coefficient exceeds the reach of all smaller ones."""
@@ -234,6 +250,8 @@ class _Verifier:
                 continue
             self.where = f"load {tile.buf}"
             for mine, theirs in zip(tile.index, written[tile.buf].index, strict=True):
+                if not isinstance(theirs, Affine):
+                    continue
                 target = self.rooted(theirs)
                 if self.grid & set(target.names):
                     same = isinstance(mine, Affine) and self.rooted(mine) == target

@@ -16,7 +16,7 @@ def _applies(producer: Group, consumer: Group) -> bool:
 def _refuse(partition: Partition, producer: Group, consumer: Group) -> Refusal | None:
     dot = consumer.anchors[0]
     left = partition.graph.values[dot.inputs[0]]
-    if elements(producer.root.output) != elements(left):
+    if elements(left) not in {elements(node.output) for node in producer.nodes}:
         return "the rows are not the dot's left operand: each tile would compute all of them"
     if not dot.attr("lhs_batch") and producer.anchors:
         return "without batch dims the second dot would wait for all rows of the first"

@@ -15,11 +15,11 @@ def _applies(producer: Group, consumer: Group) -> bool:
 
 def _refuse(partition: Partition, producer: Group, consumer: Group) -> Refusal | None:
     for node in consumer.nodes:
-        if node.op == "reduce" and not trailing(partition, node):
+        if node.op != "reduce":
+            continue
+        if not trailing(partition, node):
             return "the reduced dims are not the innermost: no tile of rows holds them"
-        if node.op == "reduce" and elements(producer.root.output) < elements(
-            partition.graph.values[node.inputs[0]]
-        ):
+        if producer.largest < elements(partition.graph.values[node.inputs[0]]):
             return "the dot would be computed again along the reduced rows"
     return None
 

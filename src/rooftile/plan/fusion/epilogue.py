@@ -9,7 +9,7 @@ def _applies(producer: Group, consumer: Group) -> bool:
 
 
 def _refuse(partition: Partition, producer: Group, consumer: Group) -> Refusal | None:
-    made, wanted = elements(producer.root.output), elements(consumer.root.output)
+    made, wanted = producer.largest, elements(consumer.root.output)
     if made < wanted:
         return f"its {made} results would be computed again for {wanted} elements"
     return None

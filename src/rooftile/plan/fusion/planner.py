@@ -6,17 +6,18 @@ Best gain first; each pair that was looked at leaves its verdict in the journal.
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from dataclasses import dataclass
 from importlib import import_module
 
-from rooftile.core.errors import NotLowered
+from rooftile.core.errors import NotLowered, UnsupportedOp
 from rooftile.core.journal import Journal
-from rooftile.ir.graph import Graph, Region
+from rooftile.ir.graph import Graph, Node, Region
 from rooftile.machine.model import Machine
+from rooftile.ops import OPS
 from rooftile.plan.cost import Prediction, nbytes, predict
 from rooftile.plan.fusion.base import Rule
-from rooftile.plan.partition import VIEWS, Group, Partition
+from rooftile.plan.partition import ALONE, VIEWS, Group, Partition, alone, is_alone
 
 ORDER = (
     "elementwise",
@@ -36,7 +37,7 @@ RULES: tuple[Rule, ...] = tuple(
     import_module(f"rooftile.plan.fusion.{name}").RULE for name in ORDER
 )
 
-MEMORY_READERS = frozenset(("concat",))
+MEMORY_READERS = frozenset(("concat", *(op.name for op in OPS.values() if op.kind in ALONE)))
 
 Trial = Callable[[Region], int]
 """Lowers a region and gives the operations its program does; raises NotLowered with the reason."""
@@ -44,7 +45,8 @@ Trial = Callable[[Region], int]
 
 @dataclass(frozen=True)
 class Verdict:
-    """What was found about joining two groups."""
+    """What was found about joining two groups: `gain` in seconds, `seconds` of the two as one
+    (0 where they cannot be)."""
 
     gain: float
     rule: str
@@ -57,22 +59,33 @@ class Verdict:
 class Planner:
     """One run of the planner over a graph."""
 
-    def __init__(self, graph: Graph, machine: Machine, journal: Journal, trial: Trial) -> None:
+    def __init__(
+        self,
+        graph: Graph,
+        machine: Machine,
+        journal: Journal,
+        trial: Trial,
+        aliases: Container[str] = (),
+    ) -> None:
         self.graph = graph
         self.machine = machine
         self.journal = journal
         self.trial = trial
-        self.partition = Partition(graph, MEMORY_READERS)
+        self.partition = Partition(graph, MEMORY_READERS, aliases)
         self.predictions: dict[tuple[str, ...], Prediction] = {}
-        self.told: set[tuple[str, str, str]] = set()
+        self.verdicts: dict[tuple[str, str], tuple[str, Verdict]] = {}
 
     def run(self, fuse: bool = True) -> tuple[Region, ...]:
         """The regions, in an order in which they can run."""
         self._store_unreadable_views()
         if fuse:
             self._join()
-        numbers = sorted(self.partition.groups)
-        return tuple(self.partition.region(self.partition.groups[n]) for n in numbers)
+        partition = self.partition
+        found = {n: partition.region(group) for n, group in partition.groups.items()}
+        for number, node in enumerate(self.graph.nodes):
+            if is_alone(node):
+                found[number] = alone(self.graph, node)
+        return tuple(found[number] for number in sorted(found))
 
     # -- views that cannot be read through
 
@@ -87,9 +100,7 @@ class Planner:
             except NotLowered as refusal:
                 views = [n for n in region.nodes if n.op in VIEWS and n not in group.nodes]
                 if not views:
-                    raise NotLowered(
-                        f"%{group.name}: no kernel for {group.root.op}: {refusal}"
-                    ) from None
+                    raise _unsupported(group.root, refusal) from refusal
                 copy = self.partition.make(views[-1])
                 self.journal.add("copies", (views[-1].name, group.name), "stored", str(refusal))
                 todo += [copy.number, group.number]
@@ -106,53 +117,79 @@ class Planner:
             if first not in groups or second not in groups:
                 continue
             producer, consumer = groups[first], groups[second]
-            verdict = self._judge(producer, consumer)
+            verdict = self._look_at(producer, consumer)
             if verdict.gain <= 0:
                 continue
             if -gain > verdict.gain * (1 + 1e-9) or -gain < verdict.gain * (1 - 1e-9):
                 heapq.heappush(heap, (-verdict.gain, first, second))
                 continue
-            merged = self.partition.joined(producer, consumer)
-            self._tell(producer, consumer, verdict, "taken")
-            self.partition.replace(producer, consumer, merged)
+            merged = self._merge(producer, consumer, verdict)
             self._push(heap, merged)
-            for reader in self.partition.readers(merged.name)[0]:
+            for reader in sorted(self.partition.readers(merged.name)[0]):
                 self._push(heap, groups[reader])
+        for pair, (word, verdict) in self.verdicts.items():
+            self._tell(pair, word, verdict)
 
-    def _push(self, heap: list[tuple[float, int, int]], consumer: Group) -> None:
-        for number in self.partition.producers(consumer):
-            producer = self.partition.groups[number]
-            verdict = self._judge(producer, consumer)
+    def _merge(self, producer: Group, consumer: Group, verdict: Verdict) -> Group:
+        """Let one group stand for both; what was said about the producer's other pairs lapses."""
+        between = self.partition.between(producer, consumer)
+        assert between is not None
+        groups = (producer, *between, consumer)
+        merged = self.partition.joined(*groups)
+        self.partition.replace(groups, merged)
+        gone = {group.name for group in groups[:-1]}
+        self.verdicts = {
+            pair: told
+            for pair, told in self.verdicts.items()
+            if told[0] == "taken" or not gone.intersection(pair)
+        }
+        self.verdicts[producer.name, consumer.name] = ("taken", verdict)
+        return merged
+
+    def _push(self, heap: list[tuple[float, int, int]], group: Group) -> None:
+        """Look at a group with each of its producers and each of its readers."""
+        groups = self.partition.groups
+        pairs = [(groups[number], group) for number in self.partition.producers(group)]
+        readers = sorted(self.partition.readers(group.name)[0] - {group.number})
+        pairs += [(group, groups[number]) for number in readers]
+        for producer, consumer in pairs:
+            verdict = self._look_at(producer, consumer)
             if verdict.gain > 0:
                 heapq.heappush(heap, (-verdict.gain, producer.number, consumer.number))
-            else:
-                self._tell(producer, consumer, verdict, "refused")
-        for reader in sorted(self.partition.readers(consumer.name)[0]):
-            if reader != consumer.number and reader in self.partition.groups:
-                other = self.partition.groups[reader]
-                verdict = self._judge(consumer, other)
-                if verdict.gain > 0:
-                    heapq.heappush(heap, (-verdict.gain, consumer.number, reader))
+
+    def _look_at(self, producer: Group, consumer: Group) -> Verdict:
+        """What is to be said about a pair now; it stands as refused until the pair is joined."""
+        verdict = self._judge(producer, consumer)
+        self.verdicts[producer.name, consumer.name] = ("refused", verdict)
+        return verdict
 
     def _judge(self, producer: Group, consumer: Group) -> Verdict:
-        rule = next((r for r in RULES if r.applies(producer, consumer)), None)
-        if rule is None:
-            return Verdict(0.0, "", "no rule joins these kinds of work")
-        escapes = self.partition.escapes(producer, consumer)
-        if escapes:
-            return Verdict(0.0, rule.name, f"%{escapes[0]} is needed elsewhere too")
-        reason = rule.refuse(self.partition, producer, consumer)
-        if reason:
-            return Verdict(0.0, rule.name, reason)
-        merged = self.partition.joined(producer, consumer)
+        """Whether two groups, with those on the paths between them, can and should be one."""
+        between = self.partition.between(producer, consumer)
+        if between is None:
+            rule = _rule(producer, consumer)
+            name = self.partition.escaping(producer, consumer)
+            return Verdict(0.0, rule.name if rule else "", f"%{name} is needed elsewhere too")
+        groups = (producer, *between, consumer)
+        merged = producer
+        for group in groups[1:]:
+            rule = _rule(merged, group)
+            if rule is None:
+                return Verdict(0.0, "", "no rule joins these kinds of work")
+            reason = rule.refuse(self.partition, merged, group)
+            if reason:
+                return Verdict(0.0, rule.name, reason)
+            merged = self.partition.joined(merged, group)
+        assert rule is not None
         try:
             together = self._predict(merged)
         except NotLowered as refusal:
             return Verdict(0.0, rule.name, str(refusal))
-        first, second = self._predict(producer), self._predict(consumer)
-        gain = first.seconds + second.seconds - together.seconds
-        added = together.flops - first.flops - second.flops
-        saved = 2 * sum(nbytes(value) for value in self.partition.region(producer).outputs)
+        alone = [self._predict(group) for group in groups]
+        gain = sum(part.seconds for part in alone) - together.seconds
+        added = together.flops - sum(part.flops for part in alone)
+        regions = (self.partition.region(group) for group in groups[:-1])
+        saved = 2 * sum(nbytes(value) for region in regions for value in region.outputs)
         word = "" if gain > 0 else "the roof predicts no gain"
         return Verdict(gain, rule.name, word, saved, added, together.seconds)
 
@@ -161,7 +198,7 @@ class Planner:
         if key not in self.predictions:
             region = self._region_of(group)
             flops = self.trial(region)
-            self.predictions[key] = predict(region, self.machine, self.graph.constants, flops)
+            self.predictions[key] = predict(region, self.machine, flops)
         return self.predictions[key]
 
     def _region_of(self, group: Group) -> Region:
@@ -174,14 +211,10 @@ class Planner:
         partition.owner.update(before)
         return region
 
-    def _tell(self, producer: Group, consumer: Group, verdict: Verdict, word: str) -> None:
-        key = (producer.name, consumer.name, word)
-        if key in self.told:
-            return
-        self.told.add(key)
+    def _tell(self, pair: tuple[str, str], word: str, verdict: Verdict) -> None:
         self.journal.add(
             "fusion",
-            (producer.name, consumer.name),
+            pair,
             word,
             verdict.reason or f"{verdict.rule}: saves {verdict.gain * 1e6:.2f} us",
             rule=verdict.rule,
@@ -192,7 +225,26 @@ class Planner:
 
 
 def fuse(
-    graph: Graph, machine: Machine, journal: Journal, trial: Trial, join: bool = True
+    graph: Graph,
+    machine: Machine,
+    journal: Journal,
+    trial: Trial,
+    join: bool = True,
+    aliases: Container[str] = (),
 ) -> tuple[Region, ...]:
-    """The graph as regions; `join=False` gives one region a node."""
-    return Planner(graph, machine, journal, trial).run(join)
+    """The graph as regions; `join=False` gives one region a node.
+
+    `aliases`: outputs that need no kernel (see `plan.alias`). UnsupportedOp names a node for which
+    there is no kernel.
+    """
+    return Planner(graph, machine, journal, trial, aliases).run(join)
+
+
+def _rule(producer: Group, consumer: Group) -> Rule | None:
+    """The first rule that is about a pair."""
+    return next((rule for rule in RULES if rule.applies(producer, consumer)), None)
+
+
+def _unsupported(node: Node, reason: NotLowered) -> UnsupportedOp:
+    where = f"node {', '.join(node.origin)}" if node.origin else f"%{node.name}"
+    return UnsupportedOp(f"{where}: no kernel can be made for its {node.op}: {reason}")

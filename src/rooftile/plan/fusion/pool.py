@@ -7,9 +7,7 @@ AROUND = ("elementwise", "view", "window")
 
 def _applies(producer: Group, consumer: Group) -> bool:
     first, second = "window" in producer.kinds(), "window" in consumer.kinds()
-    if not first and not second:
-        return False
-    if second and not only(consumer, *AROUND):
+    if not (first or second) or not only(consumer, *AROUND):
         return False
     return only(producer, *AROUND) or (len(producer.anchors) == 1 and second and not first)
 

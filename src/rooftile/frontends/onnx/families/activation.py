@@ -20,8 +20,7 @@ def relu(call: Call) -> Value:
 def leaky_relu(call: Call) -> Value:
     """x, times alpha where it is negative."""
     call.ignore("consumed_inputs")
-    x, alpha = call.input(0), call.number("alpha", 0.01)
-    return _choose(call, x, call.elementwise("mul", x, alpha))
+    return leaky_relu_of(call, call.input(0), call.number("alpha", 0.01))
 
 
 @reads("PRelu")
@@ -37,16 +36,14 @@ def prelu(call: Call) -> Value:
 @reads("ThresholdedRelu")
 def thresholded_relu(call: Call) -> Value:
     """x where it is above alpha, else 0."""
-    x = call.input(0)
-    above = call.elementwise("lt", call.number("alpha", 1.0), x)
-    return call.elementwise("where", above, x, 0)
+    return thresholded_relu_of(call, call.input(0), call.number("alpha", 1.0))
 
 
 @reads("Elu")
 def elu(call: Call) -> Value:
     """alpha * (exp(x) - 1) where x is negative; exp never sees a positive argument."""
     call.ignore("consumed_inputs")
-    return _elu(call, call.input(0), call.number("alpha", 1.0))
+    return elu_of(call, call.input(0), call.number("alpha", 1.0))
 
 
 @reads("Celu")
@@ -63,41 +60,40 @@ def selu(call: Call) -> Value:
     call.ignore("consumed_inputs")
     alpha = call.number("alpha", 1.67326319217681884765625)
     gamma = call.number("gamma", 1.05070102214813232421875)
-    return call.elementwise("mul", _elu(call, call.input(0), alpha), gamma)
+    return call.elementwise("mul", elu_of(call, call.input(0), alpha), gamma)
 
 
 @reads("Softplus")
 def softplus(call: Call) -> Value:
     """log(1 + exp(x)), written so that exp cannot overflow."""
-    return _softplus(call, call.input(0))
+    return soft_plus_of(call, call.input(0))
 
 
 @reads("Softsign")
 def softsign(call: Call) -> Value:
     """x / (1 + |x|)."""
-    x = call.input(0)
-    return call.elementwise("div", x, call.elementwise("add", call.emit("abs", x), 1))
+    return soft_sign_of(call, call.input(0))
 
 
 @reads("Mish")
 def mish(call: Call) -> Value:
     """x * tanh(softplus(x))."""
     x = call.input(0)
-    return call.elementwise("mul", x, call.emit("tanh", _softplus(call, x)))
+    return call.elementwise("mul", x, call.emit("tanh", soft_plus_of(call, x)))
 
 
 @reads("HardSigmoid")
 def hard_sigmoid(call: Call) -> Value:
     """alpha * x + beta within 0 and 1."""
     call.ignore("consumed_inputs")
-    return _hard_sigmoid(call, call.input(0), call.number("alpha", 0.2), call.number("beta", 0.5))
+    return hard_sigmoid_of(call, call.input(0), call.number("alpha", 0.2), call.number("beta", 0.5))
 
 
 @reads("HardSwish")
 def hard_swish(call: Call) -> Value:
     """x * hardsigmoid(x) with alpha 1/6 and beta 1/2."""
     x = call.input(0)
-    return call.elementwise("mul", x, _hard_sigmoid(call, x, 1 / 6, 0.5))
+    return call.elementwise("mul", x, hard_sigmoid_of(call, x, 1 / 6, 0.5))
 
 
 @reads("Swish")
@@ -112,7 +108,11 @@ def swish(call: Call) -> Value:
 @reads("Gelu", domain="com.microsoft")
 def gelu(call: Call) -> Value:
     """x/2 * (1 + erf(x / sqrt 2)), or its tanh approximation where the model asks for it."""
-    x, form = call.input(0), call.text("approximate", "none")
+    return gelu_of(call, call.input(0), call.text("approximate", "none"))
+
+
+def gelu_of(call: Call, x: Value, form: str) -> Value:
+    """Gelu of a value, in the exact form ("none") or the approximate one ("tanh")."""
     if form == "none":
         inner = call.emit("erf", call.elementwise("mul", x, 1 / math.sqrt(2)))
     elif form == "tanh":
@@ -135,19 +135,37 @@ def _exp_minus_one(call: Call, x: Value) -> Value:
     return call.elementwise("sub", decay, 1)
 
 
-def _elu(call: Call, x: Value, alpha: float) -> Value:
+def leaky_relu_of(call: Call, x: Value, alpha: float) -> Value:
+    """x, times alpha where it is negative."""
+    return _choose(call, x, call.elementwise("mul", x, alpha))
+
+
+def thresholded_relu_of(call: Call, x: Value, alpha: float) -> Value:
+    """x where it is above alpha, else 0."""
+    return call.elementwise("where", call.elementwise("lt", alpha, x), x, 0)
+
+
+def soft_sign_of(call: Call, x: Value) -> Value:
+    """x / (1 + |x|)."""
+    return call.elementwise("div", x, call.elementwise("add", call.emit("abs", x), 1))
+
+
+def elu_of(call: Call, x: Value, alpha: float) -> Value:
+    """x, or alpha * (exp(x) - 1) where it is negative."""
     negative = _exp_minus_one(call, x)
     if alpha != 1:
         negative = call.elementwise("mul", negative, alpha)
     return _choose(call, x, negative)
 
 
-def _softplus(call: Call, x: Value) -> Value:
+def soft_plus_of(call: Call, x: Value) -> Value:
+    """log(1 + exp(x)), written so that exp cannot overflow."""
     decay = call.emit("exp", call.emit("neg", call.emit("abs", x)))
     tail = call.emit("log", call.elementwise("add", decay, 1))
     return call.elementwise("add", call.elementwise("max", x, 0), tail)
 
 
-def _hard_sigmoid(call: Call, x: Value, alpha: float, beta: float) -> Value:
+def hard_sigmoid_of(call: Call, x: Value, alpha: float, beta: float) -> Value:
+    """alpha * x + beta within 0 and 1."""
     line = call.elementwise("add", call.elementwise("mul", x, alpha), beta)
     return call.elementwise("min", call.elementwise("max", line, 0), 1)

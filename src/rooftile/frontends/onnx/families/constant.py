@@ -16,7 +16,7 @@ from rooftile.ir.graph import Value
 def constant(call: Call) -> Value:
     """A tensor, number or list of numbers in an attribute."""
     if call.has("value"):
-        return call.builder.constant(call.tensor("value"))
+        return call.literal(call.tensor("value"))
     if call.has("value_float"):
         return call.constant(call.number("value_float"), "f32")
     if call.has("value_int"):

@@ -30,7 +30,7 @@ def concat(call: Call) -> Value:
     """Tensors joined along one axis; before opset 4 the axis is 1 where not given."""
     values = call.every()
     axis = call.integer("axis", 1 if call.opset < 4 else None)
-    filled = [value for value in values if 0 not in value.dims] or list(values[:1])
+    filled = [value for value in values if 0 not in value.dims] or values
     if len(filled) == 1:
         return filled[0]
     return call.emit("concat", *filled, axis=call.axis(axis, values[0].rank))

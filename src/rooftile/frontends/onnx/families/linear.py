@@ -12,7 +12,11 @@ from rooftile.ir.graph import Value
 @reads("MatMul")
 def matmul(call: Call) -> Value:
     """numpy's matmul: vectors are rows or columns, the leading dims are batches."""
-    a, b = call.input(0), call.input(1)
+    return matrix_product(call, call.input(0), call.input(1))
+
+
+def matrix_product(call: Call, a: Value, b: Value) -> Value:
+    """The matmul of two values of one type."""
     if not a.rank or not b.rank:
         call.invalid("a scalar cannot be multiplied as a matrix")
     row, column = a.rank == 1, b.rank == 1
@@ -63,6 +67,11 @@ def _dot(call: Call, a: Value, b: Value, batch: int) -> Value:
 @reads("Gemm")
 def gemm(call: Call) -> Value:
     """alpha * A B + beta * C, A and B transposed where asked."""
+    return gemm_of(call)
+
+
+def gemm_of(call: Call) -> Value:
+    """Gemm by the node's attributes."""
     a, b, c = call.input(0), call.input(1), call.optional(2)
     if a.rank != 2 or b.rank != 2:
         call.invalid(f"{list(a.shape)} and {list(b.shape)} must be matrices")

@@ -24,10 +24,23 @@ _UNARY = {
     "Sigmoid": "logistic",
     "Not": "not",
     "IsNaN": "isnan",
+    "Sin": "sin",
+    "Cos": "cos",
+    "Tan": "tan",
+    "Asin": "asin",
+    "Acos": "acos",
+    "Atan": "atan",
+    "Sinh": "sinh",
+    "Cosh": "cosh",
+    "Asinh": "asinh",
+    "Acosh": "acosh",
+    "Atanh": "atanh",
+    "BitwiseNot": "bitnot",
 }
 _ROUNDING = {"Floor": "floor", "Ceil": "ceil", "Round": "round"}
 _BINARY = {"Add": "add", "Sub": "sub", "Mul": "mul", "Div": "div"}
 _LOGIC = {"Equal": "eq", "Less": "lt", "LessOrEqual": "le", "And": "and", "Or": "or"}
+_BITWISE = {"BitwiseAnd": "bitand", "BitwiseOr": "bitor", "BitwiseXor": "bitxor"}
 _REVERSED = {"Greater": "lt", "GreaterOrEqual": "le"}
 _VARIADIC = {"Max": "max", "Min": "min", "Sum": "add"}
 
@@ -75,7 +88,7 @@ for _name, _op in _UNARY.items():
     reads(_name)(_unary(_op))
 for _name, _op in _ROUNDING.items():
     reads(_name)(_unary(_op))
-for _name, _op in (_BINARY | _LOGIC).items():
+for _name, _op in (_BINARY | _LOGIC | _BITWISE).items():
     reads(_name)(_binary(_op))
 for _name, _op in _REVERSED.items():
     reads(_name)(_binary(_op, swap=True))
@@ -104,25 +117,72 @@ def reciprocal(call: Call) -> Value:
 
 @reads("Sign")
 def sign(call: Call) -> Value:
-    """-1, 0 or 1."""
+    """-1, 0 or 1; NaN stays NaN."""
     x = call.input(0)
     positive = call.cast(call.elementwise("lt", 0, x), x.dtype)
-    return call.elementwise("sub", positive, call.cast(call.elementwise("lt", x, 0), x.dtype))
+    if kind(x.dtype) == "uint":
+        return positive
+    found = call.elementwise("sub", positive, call.cast(call.elementwise("lt", x, 0), x.dtype))
+    if kind(x.dtype) != "float":
+        return found
+    return call.elementwise("where", call.emit("isnan", x), x, found)
+
+
+@reads("IsInf")
+def is_inf(call: Call) -> Value:
+    """Where x is infinite, of either sign or of the sign asked for."""
+    x = call.input(0)
+    negative, positive = call.integer("detect_negative", 1), call.integer("detect_positive", 1)
+    if negative and positive:
+        return call.elementwise("eq", call.emit("abs", x), math.inf)
+    if negative or positive:
+        return call.elementwise("eq", x, math.inf if positive else -math.inf)
+    return call.broadcast(call.constant(np.zeros((1,) * x.rank), "bool"), x.dims)
+
+
+@reads("BitShift")
+def bit_shift(call: Call) -> Value:
+    """Bits moved LEFT or RIGHT; by the width of the type or more, none remains."""
+    direction = call.text("direction")
+    if direction not in ("LEFT", "RIGHT"):
+        call.invalid(f"direction must be LEFT or RIGHT, not {direction!r}")
+    op = "shl" if direction == "LEFT" else "shr"
+    return call.elementwise(op, call.input(0), call.input(1))
+
+
+@reads("BitCast")
+def bit_cast(call: Call) -> Value:
+    """The same bits as another type of equal size."""
+    x, dtype = call.input(0), element_type(call.integer("to"), call.where)
+    if "bool" in (x.dtype, dtype) and {x.dtype, dtype} <= {"bool", "u8", "i8"}:
+        return call.cast(x, dtype)
+    return x if x.dtype == dtype else call.emit("bitcast", x, dtype=dtype, source=x.dtype)
 
 
 @reads("Mod")
 def mod(call: Call) -> Value:
     """The rest of the division, with the sign of the divisor, or of the dividend for fmod=1."""
     a, b = call.input(0), call.input(1)
-    floats = kind(a.dtype) == "float"
     fmod = call.integer("fmod", 0)
-    if floats:
-        call.unsupported("Mod of floats")
+    if kind(a.dtype) == "float":
+        rest = call.elementwise("fmod", a, b)
+        return rest if fmod else _floor_mod(call, rest, b)
     rest = call.elementwise("sub", a, call.elementwise("mul", call.elementwise("div", a, b), b))
     if fmod or kind(a.dtype) == "uint":
         return rest
-    other = call.elementwise("lt", call.elementwise("mul", rest, b), 0)
+    below = call.elementwise("lt", rest, 0), call.elementwise("lt", b, 0)
+    differ = call.emit("not", call.elementwise("eq", *below))
+    other = call.elementwise("and", differ, call.emit("not", call.elementwise("eq", rest, 0)))
     return call.elementwise("where", other, call.elementwise("add", rest, b), rest)
+
+
+def _floor_mod(call: Call, rest: Value, b: Value) -> Value:
+    """C's remainder made that of a floored division: zero, too, has the sign of the divisor."""
+    negative = call.elementwise("lt", b, 0)
+    differ = call.emit("not", call.elementwise("eq", call.elementwise("lt", rest, 0), negative))
+    moved = call.elementwise("where", differ, call.elementwise("add", rest, b), rest)
+    zero = call.elementwise("where", negative, call.constant(-0.0, b.dtype), 0.0)
+    return call.elementwise("where", call.elementwise("eq", rest, 0), zero, moved)
 
 
 @reads("Pow")
@@ -134,7 +194,10 @@ def power(call: Call) -> Value:
         short = _known_power(call, x, float(known.ravel()[0]))
         if short is not None:
             return short
-    return call.elementwise("pow", x, call.cast(exponent, x.dtype))
+    # What the base cannot hold is computed in f64: a fraction as the exponent of an integer.
+    wide = x.dtype if kind(exponent.dtype) != "float" or exponent.dtype == x.dtype else "f64"
+    result = call.elementwise("pow", call.cast(x, wide), call.cast(exponent, wide))
+    return call.cast(result, x.dtype)
 
 
 def _known_power(call: Call, x: Value, exponent: float) -> Value | None:
@@ -165,12 +228,17 @@ def clip(call: Call) -> Value:
 
 @reads("Clip", since=11)
 def clip_by_inputs(call: Call) -> Value:
-    """Bounds as inputs, each optional; bounds that bound nothing are left out."""
+    """Bounds as inputs, each optional; bounds that bound nothing are left out.
+
+    The specification is silent on NaN as a bound: as in onnxruntime it bounds nothing.
+    """
     x = call.input(0)
     for number, op, free in ((1, "max", -math.inf), (2, "min", math.inf)):
         bound = call.optional(number)
         if bound is None:
             continue
+        if kind(bound.dtype) == "float":
+            bound = call.elementwise("where", call.emit("isnan", bound), free, bound)
         known = call.builder.array(bound)
         if known is None or not np.all(_no_bound(known, free)):
             x = call.elementwise(op, x, bound)
@@ -188,17 +256,3 @@ def _no_bound(bound: Array, free: float) -> bool:
 def where(call: Call) -> Value:
     """The second input where the first is true, else the third."""
     return call.elementwise("where", call.input(0), call.input(1), call.input(2))
-
-
-@reads("Cast")
-def cast(call: Call) -> Value:
-    """Conversion to another element type."""
-    call.ignore("saturate", "round_mode")
-    return call.cast(call.input(0), element_type(call.integer("to"), call.where))
-
-
-@reads("CastLike")
-def cast_like(call: Call) -> Value:
-    """Conversion to the element type of the second input."""
-    call.ignore("saturate", "round_mode")
-    return call.cast(call.input(0), call.input(1).dtype)

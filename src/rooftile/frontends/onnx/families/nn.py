@@ -1,14 +1,11 @@
-"""Convolution and pooling. ONNX has channels second, the canonical ops have them last."""
+"""Convolution, and the geometry of windows. ONNX has channels second, canonical ops last."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import numpy as np
-
 from rooftile.frontends.onnx.call import Call
-from rooftile.frontends.onnx.families.reduce import mean_of
 from rooftile.frontends.onnx.registry import reads
 from rooftile.ir.graph import Value
 
@@ -87,7 +84,16 @@ def channels_second(call: Call, x: Value) -> Value:
 @reads("Conv")
 def conv(call: Call) -> Value:
     """n-d convolution with an optional bias."""
-    x, w, bias = call.input(0), call.input(1), call.optional(2)
+    result = convolved(call, call.input(0), call.input(1))
+    bias = call.optional(2)
+    if bias is not None:
+        result = call.elementwise("add", result, bias)
+    return channels_second(call, result)
+
+
+def convolved(call: Call, x: Value, w: Value) -> Value:
+    """The convolution of x [N, C, ...] with w [O, C/groups, ...] by the node's attributes, its
+    channels last."""
     if x.rank != w.rank or x.rank < 3:
         call.invalid(f"input {list(x.shape)} and weights {list(w.shape)} must have one rank, >= 3")
     kernel = call.ints("kernel_shape", w.dims[2:])
@@ -96,7 +102,7 @@ def conv(call: Call) -> Value:
     window, groups = window_of(call, x.dims[2:], kernel), call.integer("group", 1)
     if groups < 1 or w.dims[1] * groups != x.dims[1] or w.dims[0] % groups:
         call.invalid(f"weights {list(w.shape)} in {groups} groups do not fit input {list(x.shape)}")
-    result = call.emit(
+    return call.emit(
         "conv",
         channels_last(call, x),
         call.transpose(w, (*range(2, w.rank), 1, 0)),
@@ -106,81 +112,3 @@ def conv(call: Call) -> Value:
         dilations=window.dilations,
         groups=groups,
     )
-    if bias is not None:
-        result = call.elementwise("add", result, bias)
-    return channels_second(call, result)
-
-
-@reads("MaxPool")
-def max_pool(call: Call) -> Value:
-    """The maximum of each window; the second output (indices) is not supported."""
-    call.ignore("storage_order")
-    x = call.input(0)
-    window = _pool_window(call, x)
-    return channels_second(call, _windows(call, channels_last(call, x), "max", window))
-
-
-@reads("AveragePool")
-def average_pool(call: Call) -> Value:
-    """The sum of each window times 1 / the number of elements that count."""
-    x = call.input(0)
-    window = _pool_window(call, x)
-    with_pads = bool(call.integer("count_include_pad", 0))
-    sums = _windows(call, channels_last(call, x), "sum", window)
-    counts = np.ones((1,) * x.rank)
-    for dim, extent in enumerate(x.dims[2:]):
-        along = [1] * x.rank
-        along[dim + 1] = -1
-        counts = counts * _counts(window, dim, extent, with_pads).reshape(along)
-    if np.all(counts == counts.flat[0]):
-        counts = counts.ravel()[:1].reshape((1,) * x.rank)
-    return channels_second(call, call.emit("mul", sums, call.constant(1 / counts, x.dtype)))
-
-
-def _counts(
-    window: Window, dim: int, extent: int, with_pads: bool
-) -> np.ndarray[tuple[int, ...], np.dtype[np.float64]]:
-    """How many elements of each window along one dim count."""
-    low, stride = window.low[dim], window.strides[dim]
-    span = window.dilations[dim] * (window.kernel[dim] - 1) + 1
-    places = (extent + low + window.high[dim] - span) // stride + 1
-    first, last = (-low, extent + window.asked[dim]) if with_pads else (0, extent)
-    found = []
-    for place in range(places):
-        taps = range(place * stride - low, place * stride - low + span, window.dilations[dim])
-        found.append(max(1, sum(first <= tap < last for tap in taps)))
-    return np.array(found, np.float64)
-
-
-def _pool_window(call: Call, x: Value) -> Window:
-    if x.rank < 3:
-        call.invalid(f"input {list(x.shape)} needs a batch, channels and spatial dims")
-    return window_of(call, x.dims[2:], call.ints("kernel_shape"))
-
-
-def _windows(call: Call, x: Value, op: str, window: Window) -> Value:
-    """reduce_window over the spatial dims of a tensor with channels last."""
-    return call.emit(
-        "reduce_window",
-        x,
-        op=op,
-        window=(1, *window.kernel, 1),
-        strides=(1, *window.strides, 1),
-        pads_low=(0, *window.low, 0),
-        pads_high=(0, *window.high, 0),
-        dilations=(1, *window.dilations, 1),
-    )
-
-
-@reads("GlobalAveragePool")
-def global_average_pool(call: Call) -> Value:
-    """The mean over the spatial dims."""
-    x = call.input(0)
-    return mean_of(call, x, range(2, x.rank))
-
-
-@reads("GlobalMaxPool")
-def global_max_pool(call: Call) -> Value:
-    """The maximum over the spatial dims."""
-    x = call.input(0)
-    return call.emit("reduce", x, op="max", dims=tuple(range(2, x.rank)))

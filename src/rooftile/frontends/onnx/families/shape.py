@@ -34,13 +34,19 @@ def identity(call: Call) -> Value:
 
 
 @reads("Dropout")
-def dropout(call: Call) -> Value:
-    """Inference: the input itself."""
+def dropout(call: Call) -> tuple[Value, ...]:
+    """Inference: the input itself, and a mask that keeps everything."""
     call.ignore("ratio", "is_test", "seed", "consumed_inputs")
-    training = call.optional(2)
+    x, ratio, training = call.input(0), call.optional(1), call.optional(2)
     if training is not None and bool(call.content(training, "training_mode").any()):
-        call.unsupported("training mode")
-    return call.input(0)
+        rate = 0.5 if ratio is None else float(call.content(ratio, "ratio").reshape(-1)[0])
+        if rate:
+            call.unsupported("training mode with a ratio other than 0")
+    if call.outputs < 2:
+        return (x,)
+    # Before opset 10 the mask is of the input's type.
+    mask = call.constant([1], "bool" if call.opset >= 10 else x.dtype)
+    return x, call.broadcast(call.reshape(mask, (1,) * x.rank), x.dims)
 
 
 @reads("Reshape")
@@ -183,11 +189,13 @@ def depth_to_space(call: Call) -> Value:
 
 @reads("SpaceToDepth")
 def space_to_depth(call: Call) -> Value:
-    """Blocks of pixels become channels."""
-    x, block = call.input(0), call.integer("blocksize")
+    """Blocks of pixels become channels: before those of the input (DCR), or within each (CRD)."""
+    x, block, mode = call.input(0), call.integer("blocksize"), call.text("mode", "DCR")
     if x.rank != 4 or block < 1 or x.dims[2] % block or x.dims[3] % block:
         call.invalid(f"blocksize {block} does not fit {list(x.shape)}")
+    if mode not in ("DCR", "CRD"):
+        call.invalid(f"mode {mode!r} must be DCR or CRD")
     n, c, h, w = x.dims
     parts = call.reshape(x, (n, c, h // block, block, w // block, block))
-    moved = call.transpose(parts, (0, 3, 5, 1, 2, 4))
+    moved = call.transpose(parts, (0, 3, 5, 1, 2, 4) if mode == "DCR" else (0, 1, 3, 5, 2, 4))
     return call.reshape(moved, (n, c * block * block, h // block, w // block))

@@ -1,0 +1,95 @@
+"""Copies between orders of dims: squares of W x W elements are turned over in registers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from rooftile.codegen.llvm.destination import Destination, Memory
+from rooftile.codegen.llvm.evaluate import Evaluator
+from rooftile.codegen.llvm.state import Point, State
+from rooftile.codegen.llvm.values import Val
+from rooftile.codegen.llvm.writer import Writer
+from rooftile.core.dtype import itemsize
+from rooftile.ir.tile import Load, Ref, Tile
+
+
+@dataclass(frozen=True)
+class Turn:
+    """A copy that reads along one axis and writes along another, `width` elements of each."""
+
+    read: str
+    written: str
+    width: int
+
+
+def turning(tile: Tile, to: Destination, state: State, vector_bytes: int) -> Turn | None:
+    """How to copy `tile` by squares; None where it is no plain copy across two long axes."""
+    while isinstance(tile, Ref) and tile.name in state.lets:
+        tile = state.lets[tile.name]
+    size = itemsize(to.dtype(state))
+    if size not in (4, 8) or not _is_plain(tile, to, state):
+        return None
+    width = vector_bytes // size
+    long = [axis for axis in to.dims if state.spans[axis].size >= width]
+    read = [axis for axis in long if _stride(tile, axis, state) == size]
+    written = [axis for axis in long if to.stride(state, axis) == size]
+    if len(read) != 1 or len(written) != 1 or read == written:
+        return None
+    return Turn(read[0], written[0], width)
+
+
+def square(turn: Turn, tile: Tile, to: Destination, evaluator: Evaluator) -> None:
+    """Copy the square at the present spans."""
+    state, width = evaluator.state, turn.width
+    before = state.vector_axis
+    state.vector_axis = turn.read
+    rows = [evaluator.value(tile, Point({turn.written: n}, width, width)) for n in range(width)]
+    state.vector_axis = turn.written
+    for number, value in enumerate(turned(state.writer, rows)):
+        place = to.place(state, Point({turn.read: number}, width, width))
+        evaluator.write(evaluator.pointer(to.base, place), value, width)
+    state.vector_axis = before
+
+
+def turned(writer: Writer, rows: Sequence[Val]) -> list[Val]:
+    """The columns of a square of vectors: its quarters off the diagonal change places, then
+    theirs, down to elements."""
+    out, width = list(rows), len(rows)
+    block = width // 2
+    while block:
+        first = [lane if not lane & block else width + lane - block for lane in range(width)]
+        second = [lane + block if not lane & block else width + lane for lane in range(width)]
+        for upper in range(width):
+            if not upper & block:
+                pair = out[upper], out[upper + block]
+                out[upper] = _shuffle(writer, *pair, first)
+                out[upper + block] = _shuffle(writer, *pair, second)
+        block //= 2
+    return out
+
+
+def _shuffle(writer: Writer, a: Val, b: Val, lanes: Sequence[int]) -> Val:
+    picks = ", ".join(f"i32 {lane}" for lane in lanes)
+    name = writer.op(f"shufflevector {a}, {b}, <{len(lanes)} x i32> <{picks}>")
+    return Val(name, a.dtype, a.width)
+
+
+def _is_plain(tile: Tile, to: Destination, state: State) -> bool:
+    """Whether both sides are affine in memory, without padding or blocks."""
+    if isinstance(to, Memory) and state.linear(to.load) is None:
+        return False
+    if isinstance(tile, Ref):
+        return tile.name in state.locals and state.locals[tile.name].dtype == to.dtype(state)
+    return isinstance(tile, Load) and tile.pad is None and state.linear(tile) is not None
+
+
+def _stride(tile: Tile, axis: str, state: State) -> int:
+    """Bytes between neighbours of a plain tile along an axis."""
+    if isinstance(tile, Ref):
+        local = state.locals[tile.name]
+        return dict(zip(local.dims, local.strides, strict=True)).get(axis, 0)
+    assert isinstance(tile, Load)
+    linear = state.linear(tile)
+    assert linear is not None
+    return linear.coef(axis)

@@ -1,0 +1,161 @@
+"""A model as steps: parts that are compiled, ops on the host between them, control flow."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from rooftile.core.errors import InvalidInput, RooftileError
+from rooftile.host import find_body
+from rooftile.session.control import RUNNERS
+from rooftile.session.segment import Environment, Replaced, Segment, Shared
+
+if TYPE_CHECKING:
+    from rooftile.frontends.onnx import ControlStep, HostStep, Outline, Step
+
+
+UNFIT = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
+"""What numpy raises for values that do not fit."""
+
+
+class Segmented:
+    """A graph that runs step by step. Safe to run from several threads.
+
+    Steps that turn out to need a value of the run are replaced by smaller ones as they run.
+    """
+
+    def __init__(self, whole: Outline, shared: Shared) -> None:
+        self.whole, self.shared = whole, shared
+        self._steps = tuple(_Place(self._runner(step)) for step in whole.steps)
+
+    def run(self, environment: Environment) -> list[Any]:
+        """The outputs of the graph, from its inputs and what it captures, by name."""
+        stack = list(reversed(self._steps))
+        cut = False
+        while stack:
+            place = stack.pop()
+            if place.instead is None:
+                try:
+                    place.runner.run(environment)
+                    continue
+                except Replaced as replaced:
+                    with self.shared.compiling:
+                        if place.instead is None:
+                            place.instead = [_Place(self._runner(s)) for s in replaced.steps]
+            stack.extend(reversed(place.instead))
+            cut = True
+        if cut:
+            self._steps = tuple(_flat(self._steps))
+        return [self.value(environment, name) for name in self.whole.context.outputs]
+
+    def value(self, environment: Environment, name: str) -> Any:
+        """What a name stands for; None for one left out."""
+        return environment[name] if name in environment else self.whole.context.constant(name)
+
+    @property
+    def steps(self) -> list[Any]:
+        """What runs now, in order: Segment, HostRunner or ControlRunner."""
+        return [place.runner for place in _flat(self._steps)]
+
+    def _runner(self, step: Step) -> Segment | HostRunner | ControlRunner:
+        from rooftile.frontends.onnx import ControlStep, HostStep
+
+        if isinstance(step, HostStep):
+            return HostRunner(self, step)
+        if isinstance(step, ControlStep):
+            return ControlRunner(self, step)
+        return Segment(self.shared, self.whole, step)
+
+
+class _Place:
+    """A step, or what runs instead of it since it was cut."""
+
+    def __init__(self, runner: Segment | HostRunner | ControlRunner) -> None:
+        self.runner = runner
+        self.instead: list[_Place] | None = None
+
+
+def _flat(places: Sequence[_Place]) -> list[_Place]:
+    found: list[_Place] = []
+    stack = list(reversed(places))
+    while stack:
+        place = stack.pop()
+        if place.instead is None:
+            found.append(place)
+        else:
+            stack.extend(reversed(place.instead))
+    return found
+
+
+class HostRunner:
+    """Runs an op by its function of the room `host`."""
+
+    def __init__(self, owner: Segmented, step: HostStep) -> None:
+        self.owner, self.step = owner, step
+        found = find_body(step.domain, step.op)
+        if found is None:
+            raise AssertionError(f"{step.op} was cut out without a body")
+        self.function = found.function
+        owner.shared.journal.add("host", (step.name,), "host", step.why, op=step.op)
+
+    def run(self, environment: Environment) -> None:
+        """Compute the outputs into the environment; errors name the node."""
+        step = self.step
+        values = [self.owner.value(environment, name) if name else None for name in step.inputs]
+        try:
+            with np.errstate(all="ignore"):
+                results = self.function(*values, **step.attributes)
+        except RooftileError as error:
+            raise type(error)(f"node {step.name} ({step.op}): {error}") from error
+        except UNFIT as error:
+            raise InvalidInput(_unfit(step, error)) from error
+        store(environment, step.outputs, results if isinstance(results, tuple) else (results,))
+
+
+class ControlRunner:
+    """Runs If, Loop, Scan or SequenceMap, whose bodies run as steps of their own."""
+
+    def __init__(self, owner: Segmented, step: ControlStep) -> None:
+        self.owner, self.step = owner, step
+        self.bodies = {name: Segmented(body, owner.shared) for name, body in step.bodies.items()}
+        self.function = RUNNERS[step.op]
+        owner.shared.journal.add("host", (step.name,), "host", step.why, op=step.op)
+
+    def run(self, environment: Environment) -> None:
+        """Compute the outputs into the environment; errors name the node."""
+        try:
+            results = self.function(self, environment)
+        except UNFIT as error:
+            raise InvalidInput(_unfit(self.step, error)) from error
+        store(environment, self.step.outputs, results)
+
+    def inputs(self, environment: Environment) -> list[Any]:
+        """What the node is given."""
+        names = self.step.inputs
+        return [self.owner.value(environment, name) if name else None for name in names]
+
+    def enter(self, name: str, environment: Environment, inputs: Sequence[Any]) -> list[Any]:
+        """The outputs of a body on some inputs."""
+        body = self.bodies[name]
+        names = body.whole.context.inputs
+        if len(names) != len(inputs):
+            raise InvalidInput(
+                f"node {self.step.name}: its body takes {len(names)} inputs, not {len(inputs)}"
+            )
+        captured = body.whole.context.captured
+        inner = {item: environment[item] for item in captured if item in environment}
+        inner.update(zip(names, inputs, strict=True))
+        return body.run(inner)
+
+
+def _unfit(step: HostStep | ControlStep, error: Exception) -> str:
+    return f"node {step.name} ({step.op}) cannot be computed on what it is given: {error}"
+
+
+def store(environment: Environment, names: Sequence[str], values: Sequence[Any]) -> None:
+    """Results under their names; numpy's scalars become arrays."""
+    for name, value in zip(names, values, strict=False):
+        if name:
+            environment[name] = np.asarray(value) if isinstance(value, np.generic) else value
