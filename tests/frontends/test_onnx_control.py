@@ -118,8 +118,11 @@ def test_loops_whose_shapes_grow() -> None:
 
 def test_loops_that_cannot_be_read() -> None:
     body = helper.make_graph(
-        [make("ReduceMax", ["s"], ["m"], keepdims=0), make("Cast", ["m"], ["go"], to=9)]
-        + [make("Neg", ["s"], ["n"])],
+        [
+            make("ReduceMax", ["s"], ["m"], keepdims=0),
+            make("Cast", ["m"], ["go"], to=9),
+            make("Neg", ["s"], ["n"]),
+        ],
         "body",
         [
             helper.make_tensor_value_info("trip", TensorProto.INT64, []),
@@ -155,7 +158,7 @@ def test_the_outline_of_a_model() -> None:
 def test_ops_on_strings_that_nobody_knows() -> None:
     texts = np.array(["a"])
     nodes = [make("Add", ["t", "t"], ["y"], name="sum")]
-    with pytest.raises(UnsupportedOp, match="node sum: op Add of ai.onnx opset 17 of string"):
+    with pytest.raises(UnsupportedOp, match=r"node sum: op Add of ai.onnx opset 17 of string"):
         outline(load(model_with(nodes, [info("t", texts)], any_of("y"))))
 
 

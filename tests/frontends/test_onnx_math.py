@@ -67,6 +67,18 @@ def test_sign_keeps_nan() -> None:
     same("Sign", np.array([3, -4, 0], np.int64))
 
 
+@pytest.mark.parametrize("dtype", [np.int32, np.int64])
+def test_compiled_powers_of_integers(dtype: type) -> None:
+    a = np.array([2, -3, 2, -1, 1, 5, 0, 7, -1], dtype)
+    b = np.array([10, 3, -1, -3, -9, 13, 70, 0, 64], dtype)
+    model, feeds = one_node("Pow", a, b)
+    (found,) = rooftile.InferenceSession(model.SerializeToString()).run(None, feeds)
+    assert found.tolist() == [1024, -27, 0, -1, 1, 5**13, 0, 1, 1]
+    model, feeds = one_node("Pow", np.array([3, 3], dtype), np.array([39, 19], dtype))
+    (found,) = rooftile.InferenceSession(model.SerializeToString()).run(None, feeds)
+    assert found.tolist() == [int(np.array(3**39).astype(dtype)), 3**19]
+
+
 @pytest.mark.parametrize("flags", [(1, 1), (1, 0), (0, 1), (0, 0)])
 def test_is_inf(flags: tuple[int, int]) -> None:
     x = np.array([np.inf, -np.inf, np.nan, 1], np.float32)

@@ -122,6 +122,14 @@ def test_scatter_without_updates() -> None:
     compiled("ScatterND", X, np.zeros((0, 1), np.int64), empty)
 
 
+def test_scatter_of_the_whole() -> None:
+    """Rows of no indices name the data itself."""
+    indices, updates = np.zeros((2, 0), np.int64), floats(2, 3, 5, 4, seed=1)
+    model, feeds = one_node("ScatterND", X, indices, updates, opset=18, reduction="add")
+    (found,) = rooftile.InferenceSession(model.SerializeToString()).run(None, feeds)
+    np.testing.assert_allclose(found, X + updates.sum(0), rtol=1e-5, atol=1e-6)
+
+
 def test_tensor_scatter() -> None:
     cache, update = floats(2, 6, 3), floats(2, 4, 3, seed=1)
     starts = np.array([1, 4])
@@ -129,6 +137,8 @@ def test_tensor_scatter() -> None:
         "TensorScatter", cache, update, starts, opset=24, axis=1, mode="circular"
     )
     found = rooftile.InferenceSession(model.SerializeToString()).run(None, feeds)[0]
+    with pytest.raises(InvalidModel, match="mode 'loop', axis 1 or the update"):
+        read(one_node("TensorScatter", cache, update, opset=24, axis=1, mode="loop")[0])
     wanted = cache.copy()
     for batch, step in np.ndindex(2, 4):
         wanted[batch, (starts[batch] + step) % 6] = update[batch, step]

@@ -11,6 +11,7 @@ from onnx_models import Const, agrees, floats, ints, model_of, one_node, optimiz
 
 from rooftile.core.errors import InvalidModel
 from rooftile.frontends.onnx import read
+from rooftile.frontends.onnx.families.interpolate import coordinates
 from rooftile.ops.evaluate import evaluate
 
 IMAGE = floats(2, 3, 5, 7)
@@ -166,7 +167,7 @@ def test_resize_to_sizes(coordinates: str, sizes: tuple[int, int]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("scales", "opset"), list(list(itertools.product([(2, 2), (1.5, 3), (0.7, 0.5)], [10, 11])))
+    ("scales", "opset"), list(itertools.product([(2, 2), (1.5, 3), (0.7, 0.5)], [10, 11]))
 )
 def test_resize_by_scales(scales: tuple[float, float], opset: int) -> None:
     given = Const(np.array([1, 1, *scales], np.float32))
@@ -231,3 +232,39 @@ def test_resizes_that_are_refused(inputs: tuple, attributes: dict, message: str)
     model, _ = one_node("Resize", IMAGE, *inputs, opset=19, **attributes)
     with pytest.raises(InvalidModel, match=message):
         read(model)
+
+
+@pytest.mark.parametrize(
+    "attributes",
+    [
+        {"mode": "linear", "antialias": 1},
+        {"mode": "cubic", "antialias": 1, "exclude_outside": 1},
+        {"mode": "cubic", "cubic_coeff_a": -0.5, "exclude_outside": 1},
+        {"mode": "linear", "coordinate_transformation_mode": "half_pixel_symmetric"},
+        {"mode": "linear", "keep_aspect_ratio_policy": "not_larger"},
+        {"mode": "nearest", "keep_aspect_ratio_policy": "not_smaller"},
+    ],
+)
+def test_resize_as_the_reference_does(attributes: dict) -> None:
+    sizes = ints(3, 4)
+    model, feeds = one_node("Resize", IMAGE, None, None, sizes, opset=19, axes=[2, 3], **attributes)
+    wanted = reference.ReferenceEvaluator(model).run(None, feeds)[0]
+    np.testing.assert_allclose(evaluate(read(model), feeds)["out0"], wanted, 1e-4, 1e-5)
+
+
+@pytest.mark.parametrize("mode", ["linear", "nearest"])
+def test_a_part_of_an_image_with_its_surroundings(mode: str) -> None:
+    roi = Const(np.array([0.1, -0.2, 0.9, 1.1], np.float32))
+    more = {"coordinate_transformation_mode": "tf_crop_and_resize", "extrapolation_value": 7.0}
+    inputs = (IMAGE, roi, None, ints(4, 6))
+    model, feeds = one_node("Resize", *inputs, opset=19, axes=[2, 3], mode=mode, **more)
+    wanted = reference.ReferenceEvaluator(model).run(None, feeds)[0]
+    found = evaluate(read(model), feeds)["out0"]
+    np.testing.assert_allclose(found, wanted, 1e-4, 1e-5)
+    assert (found == 7).any()
+
+
+def test_other_places_of_the_nearest_element() -> None:
+    indices = coordinates("tf_half_pixel_for_nn", 4, 2, 0.5, (0, 1), np.dtype(np.float32))
+    np.testing.assert_array_equal(indices, [1, 3])
+    assert coordinates("tf_crop_and_resize", 5, 1, 0.2, (0.5, 1), np.dtype(np.float64)) == [3]

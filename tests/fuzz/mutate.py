@@ -69,7 +69,7 @@ class _TooLarge:
 
 def _value(item: Any) -> Any:
     shape = [dim if isinstance(dim, int) else 2 for dim in item.shape]
-    if np.prod(shape, dtype=object) > MAX_ELEMENTS:
+    if np.prod([max(1, extent) for extent in shape], dtype=object) > MAX_ELEMENTS:
         return _TooLarge()
     kind = item.type.removeprefix("tensor(").removesuffix(")")
     if item.type.startswith("seq("):

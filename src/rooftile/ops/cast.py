@@ -66,8 +66,8 @@ def converted(x: Tile, source: DType, dtype: DType) -> Tile:
     bits = 8 * itemsize(dtype) - 1
     half = Const(2.0**bits, source)
     large = Map("le", (half, x))
-    low = Map("where", (large, Map("sub", (x, half)), x))
-    low = Cast(_tile_in_range(low, source, "i64" if dtype == "u64" else "i32"), dtype)
+    halved = Map("where", (large, Map("sub", (x, half)), x))
+    low = Cast(_tile_in_range(halved, source, "i64" if dtype == "u64" else "i32"), dtype)
     return Map("where", (large, Map("add", (low, Const(1 << bits, dtype))), low))
 
 

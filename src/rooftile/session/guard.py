@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 
 from rooftile.core.errors import InvalidModel
 from rooftile.ir.program import Program
@@ -33,9 +34,23 @@ def check_memory(program: Program) -> Program:
     return program
 
 
+def check_shapes(model: str, shapes: Iterable[Sequence[int]]) -> None:
+    """InvalidModel for an input that this machine could not even hold, whatever its type."""
+    for shape in shapes:
+        if math.prod(shape) > machine_bytes():
+            raise InvalidModel(
+                f"{model} takes an input of shape {list(shape)}, which this machine cannot hold"
+            )
+
+
 def machine_bytes() -> int:
-    """The memory of this machine."""
-    try:
-        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    except (AttributeError, OSError, ValueError):  # not on this system
-        return 1 << 62
+    """The memory of this machine, or what this process may have of it."""
+    found = 1 << 62
+    with suppress(AttributeError, OSError, ValueError):  # not on every system
+        found = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    with suppress(ImportError, OSError):
+        import resource
+
+        limit, _ = resource.getrlimit(resource.RLIMIT_AS)
+        found = found if limit < 0 else min(found, limit)
+    return found

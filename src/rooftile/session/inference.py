@@ -22,7 +22,7 @@ from rooftile.ir.program import Program
 from rooftile.session.binding import IOBinding
 from rooftile.session.compiled import Compiled, arrange, compile
 from rooftile.session.explanation import explained, programs_of
-from rooftile.session.guard import guarded
+from rooftile.session.guard import check_shapes, guarded
 from rooftile.session.narrow import Boundary
 from rooftile.session.options import CPU, Providers, SessionOptions, check_providers
 from rooftile.session.options import compile_options as checked
@@ -230,6 +230,7 @@ class InferenceSession:
         return [self._output_names.index(name) for name in names]
 
     def _compile(self, shapes: Shapes) -> Compiled:
+        check_shapes(self._name, shapes)
         named = dict(zip(self._input_names, shapes, strict=True))
         compiled = compile(self._model, self._compile_options, named)
         compiled.compilation = None  # its graph holds the weights a second time

@@ -219,14 +219,16 @@ def lrn(call: Call) -> Value:
         call.number("bias", 1),
     )
     ones, zeros = [1] * x.rank, [0] * x.rank
+    farthest = max(0, x.dims[1] - 1)
+    low, high = min((size - 1) // 2, farthest), min(size // 2, farthest)
     sums = call.emit(
         "reduce_window",
         call.emit("mul", x, x),
         op="sum",
-        window=(1, size, *ones[2:]),
+        window=(1, low + 1 + high, *ones[2:]),
         strides=tuple(ones),
-        pads_low=(0, (size - 1) // 2, *zeros[2:]),
-        pads_high=(0, size // 2, *zeros[2:]),
+        pads_low=(0, low, *zeros[2:]),
+        pads_high=(0, high, *zeros[2:]),
         dilations=tuple(ones),
     )
     base = call.elementwise("add", call.elementwise("mul", sums, alpha / size), bias)

@@ -177,6 +177,8 @@ def _resized(call: Call, x: Value, axes: Sequence[Axis], manner: Manner) -> Valu
         if not axis.extent and axis.size:
             call.invalid(f"dim {axis.dim} is empty and cannot become {axis.size} elements")
     cropped = manner.coordinates == "tf_crop_and_resize"
+    if not cropped and all(axis.size == axis.extent for axis in axes):
+        return x
     moved = [
         axis
         for axis in axes
