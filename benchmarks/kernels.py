@@ -30,25 +30,34 @@ CONVS = ((56, 64), (28, 128), (112, 32), (14, 256), (7, 512))
 def matmul(rows: int, inner: int, columns: int) -> tuple[Any, tuple[int, ...], int]:
     """The model of `x @ w`, the shape of x, the operations."""
     node = helper.make_node("MatMul", ["x", "w"], ["y"], name="matmul")
-    model = _model(node, (rows, inner), (rows, columns), (inner, columns))
+    model = _model([node], (rows, inner), (rows, columns), (inner, columns))
     return model, (rows, inner), 2 * rows * inner * columns
 
 
-def conv(side: int, channels: int) -> tuple[Any, tuple[int, ...], int]:
-    """The model of a 3x3 convolution with padding 1, the shape of x, the operations."""
-    node = helper.make_node("Conv", ["x", "w"], ["y"], name="conv", pads=[1] * 4)
-    shape = (1, channels, side, side)
-    model = _model(node, shape, shape, (channels, channels, 3, 3))
+def conv(side: int, channels: int, last: bool) -> tuple[Any, tuple[int, ...], int]:
+    """The model of a 3x3 convolution with padding 1, the shape of x, the operations.
+
+    `last`: channels last at the model's edges, as between the layers of a network; else ONNX's
+    order, so that the kernel turns its input and its output too.
+    """
+    shape = (1, side, side, channels) if last else (1, channels, side, side)
+    nodes = [helper.make_node("Conv", ["a", "w"], ["b"], name="conv", pads=[1] * 4)]
+    if last:
+        nodes.insert(0, helper.make_node("Transpose", ["x"], ["a"], perm=[0, 3, 1, 2]))
+        nodes.append(helper.make_node("Transpose", ["b"], ["y"], perm=[0, 2, 3, 1]))
+    else:
+        nodes[0].input[0], nodes[0].output[0] = "x", "y"
+    model = _model(nodes, shape, shape, (channels, channels, 3, 3))
     inside = (3 * side - 2) ** 2  # pairs of a place and a tap that lie within the image
     return model, shape, 2 * inside * channels * channels
 
 
-def _model(node: Any, x: tuple[int, ...], y: tuple[int, ...], w: tuple[int, ...]) -> Any:
+def _model(nodes: list[Any], x: tuple[int, ...], y: tuple[int, ...], w: tuple[int, ...]) -> Any:
     weight = np.random.default_rng(0).standard_normal(w).astype(np.float32)
     given = helper.make_tensor_value_info("x", TensorProto.FLOAT, x)
     found = helper.make_tensor_value_info("y", TensorProto.FLOAT, y)
     tensors = [numpy_helper.from_array(weight, "w")]
-    graph = helper.make_graph([node], node.name, [given], [found], tensors)
+    graph = helper.make_graph(nodes, "kernel", [given], [found], tensors)
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
 
 
@@ -80,7 +89,8 @@ def main() -> int:
     parser.add_argument("--json", type=Path, help="write the figures")
     arguments = parser.parse_args()
     cases = {"matmul_" + "x".join(map(str, dims)): matmul(*dims) for dims in MATMULS}
-    cases |= {f"conv3x3_{side}x{side}x{c}": conv(side, c) for side, c in CONVS}
+    cases |= {f"conv3x3_{side}x{side}x{c}": conv(side, c, last=True) for side, c in CONVS}
+    cases |= {f"nchw_conv3x3_{side}x{side}x{c}": conv(side, c, last=False) for side, c in CONVS}
     wanted = tuple(arguments.names) or ("",)
     rows = {}
     print(f"{'kernel':24s} {'us':>9s} {'GFLOP/s':>8s} {'peak':>7s} {'share':>6s} {'model us':>9s}")

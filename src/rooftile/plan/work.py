@@ -44,11 +44,11 @@ def _without_padding(count: int, node: Node, inputs: list[Value]) -> int:
     for dim, window in enumerate(w.dims[:-2]):
         stride, dilation = node.attr("strides")[dim], node.attr("dilations")[dim]
         low, places = node.attr("pads_low")[dim], node.output.dims[1 + dim]
-        inside = sum(
-            0 <= place * stride + tap * dilation - low < x.dims[1 + dim]
-            for place in range(places)
-            for tap in range(window)
-        )
+        inside = 0
+        for tap in range(window):  # the places whose index, place * stride - before, is inside
+            before = low - tap * dilation
+            first, stop = -(-before // stride), -(-(before + x.dims[1 + dim]) // stride)
+            inside += max(0, min(places, stop) - max(0, first))
         count = count * inside // max(1, places * window)
     return count
 
