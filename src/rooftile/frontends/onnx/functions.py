@@ -66,9 +66,16 @@ def standard_function(
         raw = _nearest(schema.context_dependent_function_opset_versions, opset)
         if raw is None:
             return None
-        text = schema.get_context_dependent_function_with_opset_version(
-            raw, node.SerializeToString(), [_type_of(value) for value in inputs]
-        )
+        types = [_type_of(value) for value in inputs]
+        try:
+            text = schema.get_context_dependent_function_with_opset_version(
+                raw, node.SerializeToString(), types
+            )
+        except Exception as error:  # whatever onnx's C++ throws at a damaged node
+            raise InvalidModel(
+                f"node {node.name or node.output[:1]} ({node.op_type}) does not fit its function: "
+                f"{error}"
+            ) from error
     if not text:
         return None
     proto = onnx.FunctionProto()
