@@ -32,8 +32,12 @@ class Reader:
         self._sink = aligned(self._step)
 
     def read(self, nbytes: int, repeats: int) -> int:
-        """Read a working set `repeats` times; returns its size, `nbytes` rounded to whole turns."""
+        """Read a working set `repeats` times; returns its size, `nbytes` rounded to whole turns.
+
+        AssertionError for more than the buffer holds.
+        """
         whole = max(self._step, nbytes // self._step * self._step)
+        assert whole <= self._data.nbytes, f"{whole} bytes of a buffer of {self._data.nbytes}"
         self._run(self._data.ctypes.data, whole, repeats, self._sink.ctypes.data)
         return whole
 
@@ -61,13 +65,14 @@ def measure_bandwidth(
     """bytes/s by level, of one core and of all cores together."""
     sets = working_sets(cache)
     shared = [level for level in ("l3", "dram") if level in sets]
-    alone_reader = Reader(target, sets["dram"])
+    largest = max(sets.values())
+    alone_reader = Reader(target, largest)
     alone = {level: alone_reader.rate(size, effort) for level, size in sets.items()}
     if cores == 1:
         return alone, dict(alone)
     together = {level: rate * cores for level, rate in alone.items()}
-    each = max(sets["dram"] // cores, 1 << 20)
-    readers = [alone_reader, *(Reader(target, each) for _ in range(min(cores, 16) - 1))]
+    count = min(cores, 16)
+    readers = [alone_reader, *(Reader(target, -(-largest // count)) for _ in range(count - 1))]
     for level in shared:
         nbytes = sets[level] // len(readers)
         rate = max(_together(readers, nbytes, effort) for _ in range(effort.rounds))
