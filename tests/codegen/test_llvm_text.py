@@ -165,3 +165,20 @@ def test_the_text_names_its_symbols_and_scratch() -> None:
     assert (found.symbol, found.symbols) == ("attention_online", ("S",))
     assert found.scratch_bytes > 0 and found.scratch_bytes % 64 == 0
     assert found.text.startswith("define i32 @attention_online(ptr %Q, ptr %K, ptr %V, ptr %O, i64")
+
+
+def test_a_conv_of_images_stored_by_channel_is_computed_along_the_channels() -> None:
+    """Along a row, which the store would like, lanes lie inside and outside of the padding."""
+    text = emit(
+        made("""
+kernel conv
+  memory x0: f32[1,16,24,24]
+  memory x1: f32[3,3,16,32]
+  memory y0: f32[1,32,24,24]
+  whole h<32, w<24, n<24, kh<3, kw<3, c<16
+  y0[0, h, w, n] := dot(x0[0, c, kh+w-1, kw+n-1] pad 0.0, x1[kh, kw, c, h], over kh kw c)
+"""),
+        AVX512,
+    ).text
+    assert "llvm.fma.v16f32" in text
+    assert "masked.load" not in text
