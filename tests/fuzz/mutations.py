@@ -127,7 +127,9 @@ def _change_weight(model: Any, generator: random.Random) -> None:
 
 
 def _change_opset(model: Any, generator: random.Random) -> None:
-    model.opset_import[0].version = generator.choice((*EXTREMES, *range(1, 30)))
+    version = generator.choice((*EXTREMES, *range(1, 30)))
+    for entry in list(model.opset_import)[:1]:  # an earlier change may have left none
+        entry.version = version
 
 
 _FIELDS: tuple[Callable[[Any, random.Random], None], ...] = (

@@ -271,7 +271,13 @@ def _computed_in(dtype: str) -> str:
     return "f32" if itemsize(dtype) < 4 else "f64"
 
 
+MANY_TAPS = 16
+"""Above so many taps an axis is resized by one dot with the matrix of all weights."""
+
+
 def _sum_of_taps(call: Call, x: Value, dim: int, found: Taps) -> Value:
+    if found.weights.shape[1] > MANY_TAPS:
+        return _by_matrix(call, x, dim, found)
     along = [1] * x.rank
     along[dim] = -1
     total: Value | None = None
@@ -284,6 +290,18 @@ def _sum_of_taps(call: Call, x: Value, dim: int, found: Taps) -> Value:
             part = call.elementwise("mul", part, factor)
         total = part if total is None else call.elementwise("add", total, part)
     return x if total is None else total
+
+
+def _by_matrix(call: Call, x: Value, dim: int, found: Taps) -> Value:
+    size = found.indices.shape[0]
+    matrix = np.zeros((x.dims[dim], size))
+    np.add.at(matrix, (found.indices, np.arange(size)[:, None]), found.weights)
+    weights = call.constant(matrix, x.dtype)
+    product = call.emit(
+        "dot", x, weights, lhs_contract=(dim,), rhs_contract=(0,), lhs_batch=(), rhs_batch=()
+    )
+    order = [*range(dim), x.rank - 1, *range(dim, x.rank - 1)]
+    return call.emit("transpose", product, perm=tuple(order))
 
 
 def _outside(call: Call, x: Value, axes: Sequence[Axis], manner: Manner) -> Value:
