@@ -141,8 +141,8 @@ def _same_array(a: Array, b: Array) -> bool:
 class Region:
     """A convex set of nodes that one kernel computes.
 
-    `inputs` are read from memory, `outputs` written to it; `maps` says for the kernel's author
-    which rule joined what; `choice` the algorithm's options (staging, packing, split).
+    `inputs` are read from memory, `outputs` written to it; `choice` holds the algorithm's options
+    (staging, packing, split).
     """
 
     name: str
