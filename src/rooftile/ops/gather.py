@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from rooftile.core.dtype import DType
 from rooftile.core.errors import InvalidInput
 from rooftile.ir.graph import Array, Node, Value
 from rooftile.ir.tile import Cast, Const, Map, Tile
@@ -25,25 +26,33 @@ def _infer(attrs: Attrs, inputs: Sequence[Value]) -> tuple[Type, ...]:
 def _reference(attrs: Attrs, arrays: Sequence[Array]) -> tuple[Array, ...]:
     data, indices = arrays
     axis = attrs["axis"]
-    extent = data.shape[axis]
+    check_indices("gather", indices, axis, data.shape[axis])
+    return (np.take(data, indices, axis),)
+
+
+def check_indices(op: str, indices: Array, axis: int, extent: int) -> None:
+    """InvalidInput for an index outside `-extent .. extent-1`."""
     outside = (indices < -extent) | (indices >= extent)
     if outside.any():
         raise InvalidInput(
-            f"gather: index {indices[outside].flat[0]} is outside axis {axis} of {extent} elements"
+            f"{op}: index {indices[outside].flat[0]} is outside axis {axis} of {extent} elements"
         )
-    return (np.take(data, indices, axis),)
+
+
+def wrapped(chosen: Tile, dtype: DType, extent: int) -> Tile:
+    """An index tile of type `dtype` as i64, negative ones counted from the end."""
+    if dtype != "i64":
+        chosen = Cast(chosen, "i64")
+    negative = Map("lt", (chosen, Const(0, "i64")))
+    return Map("where", (negative, Map("add", (chosen, Const(extent, "i64"))), chosen))
 
 
 def _body(node: Node, index: Index, build: Body) -> Tile:
     data, indices = build.inputs
     axis = node.attr("axis")
     chosen = build.arg(1, index[axis : axis + indices.rank])
-    if indices.dtype != "i64":
-        chosen = Cast(chosen, "i64")
-    negative = Map("lt", (chosen, Const(0, "i64")))
-    wrapped = Map("add", (chosen, Const(data.dims[axis], "i64")))
-    chosen = Map("where", (negative, wrapped, chosen))
-    return build.arg(0, (*index[:axis], chosen, *index[axis + indices.rank :]))
+    place = wrapped(chosen, indices.dtype, data.dims[axis])
+    return build.arg(0, (*index[:axis], place, *index[axis + indices.rank :]))
 
 
 register(Op("gather", "gather", _infer, _reference, per_element(0), _body))

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from rooftile.core.errors import InvalidInput
 from rooftile.ir.graph import Array, Node, Value
-from rooftile.ir.tile import Cast, Const, Map, Tile
+from rooftile.ir.tile import Tile
 from rooftile.ops.base import Body, Index, Op, Type, register
+from rooftile.ops.gather import check_indices, wrapped
 from rooftile.ops.rules import Attrs, arity, axis_of, describe, need, per_element
 
 
@@ -35,12 +35,7 @@ def _reference(attrs: Attrs, arrays: Sequence[Array]) -> tuple[Array, ...]:
     data, indices = arrays
     axis = attrs["axis"]
     extent = data.shape[axis]
-    outside = (indices < -extent) | (indices >= extent)
-    if outside.any():
-        raise InvalidInput(
-            f"gather_elements: index {indices[outside].flat[0]} is outside axis {axis} of "
-            f"{extent} elements"
-        )
+    check_indices("gather_elements", indices, axis, extent)
     within = tuple(
         slice(None) if dim == axis else slice(0, indices.shape[dim]) for dim in range(data.ndim)
     )
@@ -50,12 +45,7 @@ def _reference(attrs: Attrs, arrays: Sequence[Array]) -> tuple[Array, ...]:
 def _body(node: Node, index: Index, build: Body) -> Tile:
     data, indices = build.inputs
     axis = node.attr("axis")
-    chosen = build.arg(1, index)
-    if indices.dtype != "i64":
-        chosen = Cast(chosen, "i64")
-    negative = Map("lt", (chosen, Const(0, "i64")))
-    wrapped = Map("add", (chosen, Const(data.dims[axis], "i64")))
-    place = Map("where", (negative, wrapped, chosen))
+    place = wrapped(build.arg(1, index), indices.dtype, data.dims[axis])
     return build.arg(0, (*index[:axis], place, *index[axis + 1 :]))
 
 

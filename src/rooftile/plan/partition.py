@@ -97,11 +97,6 @@ class Partition:
         self.owner[node.name] = group.number
         return group
 
-    def group_of(self, value: str) -> Group | None:
-        """The group that computes a value; None for inputs, constants and views."""
-        number = self.owner.get(value)
-        return None if number is None else self.groups[number]
-
     def readers(self, value: str) -> tuple[set[int], bool]:
         """The groups that read a value, through views, and whether it must lie in memory."""
         graph = self.graph

@@ -18,7 +18,6 @@ from rooftile.codegen.llvm.kernel import KernelText
 from rooftile.core.dtype import itemsize
 from rooftile.ir.graph import Array, Graph, Node
 from rooftile.ir.program import Arg, Copy, KernelFacts, Launch, Loop, Step
-from rooftile.ir.program.records import reads, writes
 from rooftile.ir.tile import Buf, Kernel
 from rooftile.ir.tile.layout import pack
 from rooftile.ops.scan import parts_of
@@ -219,11 +218,6 @@ def nbytes_of(graph: Graph, name: str) -> int:
     """Bytes of a value."""
     value = graph.values[name]
     return math.prod(value.dims) * itemsize(value.dtype)
-
-
-def buffers_of(steps: Sequence[Step]) -> dict[str, None]:
-    """The names of the buffers that steps use, in order of their first use."""
-    return dict.fromkeys(arg.buffer for step in steps for arg in (*reads(step), *writes(step)))
 
 
 def _moving(start: Arg, size: int, trip: int, backward: bool) -> Arg:
