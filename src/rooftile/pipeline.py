@@ -9,21 +9,23 @@ from typing import Any
 from rooftile.codegen.llvm import LoopWork, Plan, Work, build
 from rooftile.core.journal import Journal
 from rooftile.core.options import CompileOptions
+from rooftile.core.symbolic import Symbols
 from rooftile.frontends import onnx
-from rooftile.ir.graph import Graph, Region
+from rooftile.ir.graph import Graph, Region, symbols_in
 from rooftile.ir.program import Program
 from rooftile.ir.tile import Kernel
-from rooftile.lower import lower_all, trial
+from rooftile.lower import Lowered, lower_all, trial
 from rooftile.machine import Machine, current
 from rooftile.passes import simplify
 from rooftile.plan.alias import output_aliases
+from rooftile.plan.columns import columns_innermost
 from rooftile.plan.concat import place_concats
 from rooftile.plan.fusion import fuse
 from rooftile.plan.layout import channels_last
 from rooftile.plan.loops import loop_body
 from rooftile.plan.work import record_work
-from rooftile.runtime import Executable
-from rooftile.schedule import schedule
+from rooftile.runtime import Executable, Template
+from rooftile.schedule import Scheduled, schedule
 
 
 @dataclass(frozen=True)
@@ -38,6 +40,7 @@ class Compilation:
     kernels: Mapping[str, Kernel]
     llvm: Mapping[str, str]
     machine: Machine
+    template: Template | None = None
 
 
 def compile_model(
@@ -45,34 +48,59 @@ def compile_model(
     shapes: Mapping[str, tuple[int, ...]] | None = None,
     options: CompileOptions | None = None,
     journal: Journal | None = None,
+    symbols: Symbols | None = None,
 ) -> Compilation:
-    """Compile a model: a path, bytes, or a ModelProto. `shapes` bind the inputs' open dims."""
-    return compile_graph(onnx.read(model, shapes), options, journal)
+    """Compile a model: a path, bytes, or a ModelProto. `shapes` bind the inputs' open dims.
+
+    With `symbols` open dims stay open: the compilation has a template that serves other shapes.
+    """
+    return compile_graph(onnx.read(model, shapes, symbols), options, journal)
 
 
 def compile_graph(
     graph: Graph, options: CompileOptions | None = None, journal: Journal | None = None
 ) -> Compilation:
-    """Compile a graph of canonical ops whose dims are all known."""
+    """Compile a graph of canonical ops."""
     options, machine = options or CompileOptions(), current()
     journal = Journal() if journal is None else journal  # an empty one is false
     graph = simplify(graph, options.level)
     record_work(graph, journal)
     plan = _planned(graph, options, machine, journal)
     built = build(plan, machine)
-    executable = Executable(built.program, built.objects, built.symbols, built.constants)
+    symbols, template = symbols_in(graph.inputs), None
+    if symbols is None:
+        executable = Executable(built.program, built.objects, built.symbols, built.constants)
+    else:
+        template = Template(built.program, built.objects, built.symbols, built.constants, symbols)
+        executable = template.at_hand()
     regions = tuple(work.region for work in plan.works)
     return Compilation(
-        executable, built.program, journal, plan.graph, regions, built.kernels, built.texts, machine
+        executable,
+        executable.program,
+        journal,
+        plan.graph,
+        regions,
+        built.kernels,
+        built.texts,
+        machine,
+        template,
     )
 
 
 def _planned(graph: Graph, options: CompileOptions, machine: Machine, journal: Journal) -> Plan:
     """A graph, or the body of a loop, as kernels in order."""
     graph = simplify(channels_last(graph, journal), options.level)
+    graph = columns_innermost(graph)
     graph, parts = place_concats(graph, journal)
     aliases = output_aliases(graph)
-    regions = fuse(graph, machine, journal, trial(graph, parts), options.fuse, aliases)
+    symbols = symbols_in(graph.values.values())
+
+    def scheduled(item: Lowered) -> Scheduled:
+        hints = symbols.hints if symbols else {}
+        return schedule(item.kernel, machine, item.constants(graph), hints)
+
+    tried = trial(graph, parts, scheduled if symbols else None)
+    regions = fuse(graph, machine, journal, tried, options.fuse, aliases)
     works: list[Work | LoopWork] = []
     for region in regions:
         if region.root.op == "scan":
@@ -81,6 +109,8 @@ def _planned(graph: Graph, options: CompileOptions, machine: Machine, journal: J
             works.append(LoopWork(region, node, inner, region.root.attr("body").outputs))
         else:
             [item] = lower_all(graph, [region], parts)
-            chosen = schedule(item.kernel, machine, item.constants(graph))
+            chosen = scheduled(item)
+            for name, least in chosen.hints.least if symbols else ():
+                symbols.reaches(chosen.kernel.axes[name].extent, least)
             works.append(Work(region, chosen.kernel, chosen.hints, item.arguments))
     return Plan(graph, tuple(works), aliases)

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 
-from rooftile.ir.graph import Graph, Region
+from rooftile.ir.graph import Graph, Region, symbols_in
 from rooftile.ir.tile.cost import cost
 from rooftile.lower.records import Lowered, View
 from rooftile.lower.region import lower
@@ -18,10 +18,25 @@ def _views(graph: Graph, parts: Mapping[str, Part]) -> dict[str, View]:
     }
 
 
-def trial(graph: Graph, parts: Mapping[str, Part]) -> Callable[[Region], int]:
-    """A function that lowers a region for the planner and counts the operations of the result."""
+def trial(
+    graph: Graph,
+    parts: Mapping[str, Part],
+    further: Callable[[Lowered], object] | None = None,
+) -> Callable[[Region], int]:
+    """A function that lowers a region for the planner and counts the operations of the result.
+
+    `further` may refuse what was lowered, by NotLowered.
+    """
     views = _views(graph, parts)
-    return lambda region: cost(lower(region, graph.constants, views).kernel).total_flops
+    symbols = symbols_in(graph.values.values())
+
+    def count(region: Region) -> int:
+        lowered = lower(region, graph.constants, views)
+        if further is not None:
+            further(lowered)
+        return cost(lowered.kernel, symbols.hints if symbols else None).total_flops
+
+    return count
 
 
 def lower_all(graph: Graph, regions: Sequence[Region], parts: Mapping[str, Part]) -> list[Lowered]:

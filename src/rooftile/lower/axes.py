@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from rooftile.core.affine import Affine, Dim, affine
+from rooftile.core.affine import Affine, affine
 from rooftile.core.errors import NotLowered
+from rooftile.core.symbolic import Sym
 from rooftile.ops import Index
 
 
@@ -26,10 +27,8 @@ class Axes:
         self.refined = refined
         self.extents: dict[str, int] = {}
 
-    def new(self, hint: str, extent: Dim) -> Affine:
+    def new(self, hint: str, extent: int) -> Affine:
         """An axis, or the sum of those it was refined into, as an index."""
-        if not isinstance(extent, int):
-            raise NotLowered(f"{self.region}: extent {extent} is symbolic")
         taken = {axis.split(".")[0] for axis in self.extents}
         name, number = hint, 0
         while name in taken:
@@ -46,6 +45,8 @@ class Axes:
         stride = extent
         for number, factor in enumerate(factors):
             stride //= factor
+            if isinstance(stride, Sym):
+                raise NotLowered(f"{self.region}: axis {name} splits at {stride}, a run's number")
             total = total + self._parts(f"{name}.{number}", factor) * stride
         return total
 

@@ -6,12 +6,27 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from rooftile.core.affine import Affine, Dim, affine
+from rooftile.core.affine import Affine, affine
 from rooftile.core.errors import NotLowered
+from rooftile.core.symbolic import Sym, symbolic, to_dim
 from rooftile.ir.graph import Array, Node, Region, Value
-from rooftile.ir.tile import Axis, Buf, Const, Kernel, Let, Load, Reduce, Ref, Store, Tile
+from rooftile.ir.tile import (
+    Axis,
+    Buf,
+    Const,
+    Kernel,
+    Let,
+    Load,
+    Reduce,
+    Ref,
+    Store,
+    Tile,
+    expressions,
+    stores,
+    subtiles,
+)
 from rooftile.lower.axes import Axes, Refine
 from rooftile.lower.buffers import Buffers
 from rooftile.lower.program import whole_program
@@ -59,7 +74,7 @@ def _is_flat_copy(region: Region, views: Mapping[str, View]) -> bool:
 def _flat_copy(region: Region) -> Lowered:
     """A reshape as a copy of elements in their order, whatever the dims."""
     (x,), (y,) = region.inputs, region.outputs
-    count = math.prod(x.dims)
+    count = to_dim(math.prod(x.dims))
     bufs = (Buf("x0", (count,), x.dtype), Buf("y0", (count,), y.dtype))
     index = (affine("i"),)
     body = (Store("y0", index, Load("x0", index)),)
@@ -99,8 +114,10 @@ class _Lowering:
             buf, place = self.buffers.place(output, index, "y")
             stores.append(Store(buf.name, place, tile))
         arguments = self.buffers.by_value
-        axes = tuple(Axis(name, extent) for name, extent in self.axes.extents.items())
-        kernel = Kernel("kernel", tuple(arguments.values()), (), axes, (*self.lets, *stores))
+        bufs = tuple(_with_dims(buf) for buf in arguments.values())
+        axes = tuple(Axis(name, to_dim(extent)) for name, extent in self.axes.extents.items())
+        kernel = Kernel("kernel", bufs, (), axes, (*self.lets, *stores))
+        _check_numbers(kernel)
         kernel, kept = tidied(kernel)
         return Lowered(kernel, tuple(n for n, buf in arguments.items() if buf.name in kept))
 
@@ -230,7 +247,7 @@ class _Build:
         pad = self.pad if pad is None else pad
         return self.lowering.value(self.node.inputs[number], index, pad)
 
-    def axis(self, hint: str, extent: Dim) -> Affine:
+    def axis(self, hint: str, extent: int) -> Affine:
         return self.lowering.axes.new(hint, extent)
 
     def reduced(self, op: str, dims: Sequence[int], index: Index) -> Tile:
@@ -238,6 +255,28 @@ class _Build:
 
     def split(self, index: Affine, sizes: Sequence[int]) -> Index:
         return self.lowering.axes.split(index, sizes)
+
+
+def _with_dims(buf: Buf) -> Buf:
+    """A buffer whose symbolic extents have the names that the kernel knows them by."""
+    return replace(buf, shape=tuple(to_dim(extent) for extent in buf.shape))  # type: ignore
+
+
+def _check_numbers(kernel: Kernel) -> None:
+    """NotLowered where a number that only a run knows became part of an index or of a constant."""
+    for tile in (part for top in expressions(kernel.body) for part in subtiles(top)):
+        if isinstance(tile, Const) and isinstance(tile.value, Sym):
+            raise NotLowered(f"{tile.value} is a number of the run: it is no constant")
+        if isinstance(tile, Load):
+            _check_index(tile.index)
+    for store in stores(kernel.body):
+        _check_index(store.index)
+
+
+def _check_index(index: tuple[Affine | Tile, ...]) -> None:
+    for part in index:
+        if isinstance(part, Affine) and symbolic((part.const, *(coef for _, coef in part.terms))):
+            raise NotLowered(f"index {part} moves by a number of the run")
 
 
 def _body(node: Node) -> Callable[[Node, Index, Body], Tile]:

@@ -7,7 +7,8 @@ from collections import Counter
 from dataclasses import replace
 from typing import Any
 
-from rooftile.core.affine import Affine, Dim
+from rooftile.core.affine import Affine, Dim, affine
+from rooftile.core.affine import dim as dim_of
 from rooftile.ir.tile import (
     Axis,
     Buf,
@@ -149,7 +150,7 @@ def join_axes(kernel: Kernel) -> Kernel:
 
 def _joined(kernel: Kernel, outer: Axis, inner: Axis) -> Kernel | None:
     """The kernel with `outer * extent(inner) + inner` as one axis, if each access allows it."""
-    if not isinstance(inner.extent, int) or not isinstance(outer.extent, int):
+    if not isinstance(inner.extent, int):
         return None
     where: dict[str, int] = {}
     for buf, index, pad in _accesses(kernel):
@@ -218,8 +219,8 @@ def _nested_reductions(tile: Tile, outer: str, inner: str) -> bool:
 
 
 def _rewrite_joined(kernel: Kernel, outer: Axis, inner: Axis, where: dict[str, int]) -> Kernel:
-    assert isinstance(outer.extent, int) and isinstance(inner.extent, int)
-    extent = outer.extent * inner.extent
+    assert isinstance(inner.extent, int)
+    extent = dim_of(affine(outer.extent) * inner.extent)
 
     def index(buf: str, parts: tuple[Any, ...]) -> tuple[Any, ...]:
         if buf not in where:
@@ -256,8 +257,9 @@ def _rewrite_joined(kernel: Kernel, outer: Axis, inner: Axis, where: dict[str, i
 
 def _flattened(buf: Buf, dim: int) -> Buf:
     first, second = buf.shape[dim], buf.shape[dim + 1]
-    assert isinstance(first, int) and isinstance(second, int)
-    shape: tuple[Dim, ...] = (*buf.shape[:dim], first * second, *buf.shape[dim + 2 :])
+    assert isinstance(second, int)
+    both = dim_of(affine(first) * second)
+    shape: tuple[Dim, ...] = (*buf.shape[:dim], both, *buf.shape[dim + 2 :])
     return replace(buf, shape=shape)
 
 

@@ -11,8 +11,10 @@ import numpy as np
 from rooftile.core.dtype import from_numpy, itemsize, to_numpy
 from rooftile.core.dtype import kind as dtype_kind
 from rooftile.core.errors import InvalidInput, InvalidModel
+from rooftile.core.symbolic import hint, symbolic
 from rooftile.ir.graph import Array, Graph, Node, Value, attrs, verify
 from rooftile.ops.base import OPS, Type
+from rooftile.ops.extents import as_array, fold_extents
 
 SMALL = 1 << 20
 """Constants of up to this many bytes are folded even where they are larger than their inputs."""
@@ -34,6 +36,8 @@ class Builder:
         self.nodes: list[Node] = []
         self.inputs: list[Value] = list(graph.inputs) if graph else []
         self.constants: dict[str, Array] = dict(graph.constants) if graph else {}
+        self.extents: dict[str, Array] = {}
+        """Arrays of ints and symbols, under the names of the i64 values that they stand for."""
         self.values: dict[str, Value] = {}
         self.origin: tuple[str, ...] = ()
         self._taken: set[str] = set(graph.values) if graph else set()
@@ -60,8 +64,28 @@ class Builder:
         self.values[name] = Value(name, tuple(array.shape), from_numpy(array.dtype))
         return self.values[name]
 
+    def shape(self, extents: Array | Sequence[int], dtype: str = "i64") -> Value:
+        """Extents as a value: a constant where no symbol is among them."""
+        array = np.asarray(extents, object)
+        if not symbolic(array.flat):
+            return self.constant(array.astype(to_numpy(dtype)))
+        name = self.fresh("shape")
+        self.extents[name] = array
+        self.values[name] = Value(name, tuple(array.shape), dtype)
+        return self.values[name]
+
+    def known(self, value: Value) -> Array | None:
+        """What is in a constant, symbols included: an array of objects where there are any."""
+        found = self.extents.get(value.name)
+        return self.constants.get(value.name) if found is None else found
+
     def array(self, value: Value) -> Array | None:
-        """What is in a constant; None for a value that is computed at run time."""
+        """What is in a constant; None for a value that is computed at run time.
+
+        Symbols are taken to be the numbers at hand.
+        """
+        if value.name in self.extents and value.name not in self.constants:
+            self.constants[value.name] = as_array(self.extents[value.name], value.dtype)
         return self.constants.get(value.name)
 
     def reserve(self, names: Iterable[str]) -> None:
@@ -85,6 +109,8 @@ class Builder:
             return folded
         frozen = attrs(**attributes)
         [kind] = OPS[op].infer(dict(frozen), inputs)
+        for item in inputs:
+            self.array(item)  # no kernel can be given symbols as data yet
         value = Value(self.fresh(op), kind[0], kind[1])
         names = tuple(item.name for item in inputs)
         return self.append(Node(op, names, (value,), frozen, self.origin))
@@ -94,6 +120,10 @@ class Builder:
         frozen = dict(attrs(**attributes))
         [kind] = OPS[op].infer(frozen, inputs)
         _check_size(op, kind)
+        if any(item.name in self.extents for item in inputs):
+            extents = fold_extents(op, frozen, [self.known(item) for item in inputs], kind)
+            if extents is not None:
+                return self.shape(extents, kind[1])
         array = self._fold(op, frozen, inputs, kind)
         return None if array is None else self.constant(array)
 
@@ -141,13 +171,17 @@ class Builder:
     def _fold(
         self, op: str, attributes: dict[str, Any], inputs: Sequence[Value], kind: Type
     ) -> Array | None:
-        arrays = [self.constants.get(value.name) for value in inputs]
+        sized = [item for value in attributes.values() if isinstance(value, tuple) for item in value]
+        if symbolic((*kind[0], *sized)):
+            return None
+        arrays = [self.array(value) for value in inputs]
         known = [array for array in arrays if array is not None]
         if len(known) < len(arrays):
             return None
         result = Value("result", kind[0], kind[1])
-        made, read = math.prod(result.dims) * itemsize(kind[1]), sum(a.nbytes for a in known)
-        work = made + read + OPS[op].flops(attributes, inputs, (result,))
+        made = hint(math.prod(result.dims)) * itemsize(kind[1])
+        read = sum(array.nbytes for array in known)
+        work = made + read + hint(OPS[op].flops(attributes, inputs, (result,)))
         if made > max(SMALL, 2 * read) or work > self._budget:
             return None
         self._budget -= work

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from rooftile.core.symbolic import same
 from rooftile.ir.graph import Array, Value
 from rooftile.ops.base import Op, Type, register
 from rooftile.ops.rules import Attrs, axis_of, describe, need, per_element, same_dtype
@@ -16,8 +17,8 @@ def _infer(attrs: Attrs, inputs: Sequence[Value]) -> tuple[Type, ...]:
     axis = axis_of("concat", attrs, inputs[0].rank)
     for value in inputs:
         fits = value.rank == inputs[0].rank and all(
-            mine == theirs
-            for dim, (mine, theirs) in enumerate(zip(value.shape, inputs[0].shape, strict=True))
+            same(mine, theirs)
+            for dim, (mine, theirs) in enumerate(zip(value.dims, inputs[0].dims, strict=True))
             if dim != axis
         )
         need(

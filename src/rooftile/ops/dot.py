@@ -12,6 +12,7 @@ import numpy as np
 
 from rooftile.core.affine import Affine
 from rooftile.core.dtype import DType
+from rooftile.core.symbolic import same
 from rooftile.ir.graph import Array, Node, Value
 from rooftile.ir.tile import Cast, Dot, Map, Tile
 from rooftile.ops.base import Body, Index, Op, Type, register
@@ -49,7 +50,8 @@ def _infer(attrs: Attrs, inputs: Sequence[Value]) -> tuple[Type, ...]:
     (batch, a_free, a_contract), (b_batch, b_free, b_contract) = sides(attrs, (a.rank, b.rank))
     for what, mine, theirs in (("batch", batch, b_batch), ("contract", a_contract, b_contract)):
         need(
-            [a.shape[dim] for dim in mine] == [b.shape[dim] for dim in theirs],
+            len(mine) == len(theirs)
+            and all(same(a.dims[m], b.dims[t]) for m, t in zip(mine, theirs, strict=True)),
             "dot",
             f"{what} dims {mine} of {describe(a)} and {theirs} of {describe(b)} differ",
         )

@@ -9,6 +9,7 @@ from itertools import pairwise
 import numpy as np
 
 from rooftile.core.errors import NotLowered
+from rooftile.core.symbolic import same
 from rooftile.ir.graph import Array, Node, Value
 from rooftile.ir.tile import Tile
 from rooftile.ops.base import Body, Index, Op, Type, register
@@ -19,7 +20,7 @@ def _infer(attrs: Attrs, inputs: Sequence[Value]) -> tuple[Type, ...]:
     (x,) = arity("reshape", inputs, 1)
     shape = integers("reshape", attrs, "shape", least=0)
     need(
-        math.prod(shape) == elements(x),
+        same(math.prod(shape), elements(x)),
         "reshape",
         f"{describe(x)} has {elements(x)} elements, shape {shape} has {math.prod(shape)}",
     )

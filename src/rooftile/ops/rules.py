@@ -9,6 +9,7 @@ from typing import Any
 from rooftile.core.affine import Affine, Dim
 from rooftile.core.dtype import DTYPES, DType, kind
 from rooftile.core.errors import InvalidModel
+from rooftile.core.symbolic import Sym, same
 from rooftile.ir.graph import Value
 from rooftile.ops.base import Index
 
@@ -63,7 +64,8 @@ def broadcast_shape(op: str, inputs: Sequence[Value]) -> tuple[Dim, ...]:
     shape: list[Dim] = []
     for extents in zip(*(value.shape for value in inputs), strict=True):
         wide = [extent for extent in extents if extent != 1]
-        need(len(set(wide)) <= 1, op, f"dims must be equal or 1: {shown}")
+        equal = all(same(extent, wide[0]) for extent in wide[1:])
+        need(equal, op, f"dims must be equal or 1: {shown}")
         shape.append(wide[0] if wide else 1)
     return tuple(shape)
 
@@ -157,4 +159,4 @@ def aligned(value: Value, index: Index) -> Index:
 
 
 def _is_int(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool)
+    return isinstance(value, (int, Sym)) and not isinstance(value, bool)

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from rooftile.core.affine import Dim
+from rooftile.core.symbolic import same
 from rooftile.ir.graph import Array, Node, Value
 from rooftile.ir.tile import Tile
 from rooftile.ops.base import Body, Index, Op, Type, register
@@ -48,7 +49,7 @@ def _broadcast_infer(attrs: Attrs, inputs: Sequence[Value]) -> tuple[Type, ...]:
     (x,) = arity("broadcast", inputs, 1)
     shape: tuple[Dim, ...] = attribute("broadcast", attrs, "shape")
     fits = len(shape) == x.rank and all(
-        have in (1, want) for have, want in zip(x.shape, shape, strict=True)
+        have == 1 or same(have, want) for have, want in zip(x.shape, shape, strict=True)
     )
     need(fits, "broadcast", f"{describe(x)} does not broadcast to {shape}; only dims of 1 grow")
     return ((tuple(shape), x.dtype),)

@@ -8,6 +8,7 @@ import math
 from dataclasses import dataclass
 
 from rooftile.core.dtype import itemsize
+from rooftile.core.symbolic import hint
 from rooftile.ir.graph import Node, Region, Value
 from rooftile.machine.model import Machine
 from rooftile.ops import OPS
@@ -55,8 +56,8 @@ def predict(region: Region, machine: Machine, flops: int | None = None) -> Predi
 
 
 def nbytes(value: Value) -> int:
-    """Bytes of a value."""
-    return math.prod(value.dims) * itemsize(value.dtype)
+    """Bytes of a value, of symbolic extents at the numbers at hand."""
+    return hint(math.prod(value.dims)) * itemsize(value.dtype)
 
 
 def _touched(value: Value, region: Region) -> int:
@@ -80,8 +81,10 @@ def _flops(region: Region) -> dict[str, int]:
     values = {value.name: value for value in region.inputs}
     values.update((value.name, value) for node in region.nodes for value in node.outputs)
     return {
-        node.name: OPS[node.op].flops(
-            dict(node.attrs), [values[name] for name in node.inputs], node.outputs
+        node.name: hint(
+            OPS[node.op].flops(
+                dict(node.attrs), [values[name] for name in node.inputs], node.outputs
+            )
         )
         for node in region.nodes
     }

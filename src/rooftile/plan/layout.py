@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from rooftile.core.dtype import itemsize
 from rooftile.core.journal import Journal
+from rooftile.core.symbolic import hint
 from rooftile.ir.graph import Graph, Node, Value
 from rooftile.ops.builder import Builder
 from rooftile.passes.cse import share_common
@@ -133,4 +134,4 @@ def _shown(perm: Order) -> str:
 
 
 def _bytes(value: Value) -> int:
-    return 2 * math.prod(value.dims) * itemsize(value.dtype)
+    return 2 * hint(math.prod(value.dims)) * itemsize(value.dtype)

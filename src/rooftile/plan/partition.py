@@ -10,6 +10,7 @@ from collections.abc import Container, Iterable
 from dataclasses import dataclass
 
 from rooftile.core.errors import InvalidIR
+from rooftile.core.symbolic import hint
 from rooftile.ir.graph import Graph, Node, Region, Value
 from rooftile.ops import OPS
 
@@ -203,8 +204,8 @@ class Partition:
 
 
 def elements(value: Value) -> int:
-    """How many elements a value has."""
+    """How many elements a value has, of symbolic extents at the numbers at hand."""
     count = 1
     for extent in value.dims:
-        count *= extent
+        count *= hint(extent)
     return count

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator
 from itertools import product
 
 from rooftile.core.dtype import itemsize
+from rooftile.core.symbolic import hint
 from rooftile.ir.graph import Graph, Node, Value
 from rooftile.plan.orders import (
     Order,
@@ -195,7 +196,7 @@ def _candidates(graph: Graph) -> dict[str, list[Order]]:
 
 def _bytes(value: Value) -> int:
     """Bytes that a transpose of a value reads and writes."""
-    return 2 * math.prod(value.dims) * itemsize(value.dtype)
+    return 2 * hint(math.prod(value.dims)) * itemsize(value.dtype)
 
 
 def conversion(stored: Order, wanted: Order) -> Order:

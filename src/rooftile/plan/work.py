@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from rooftile.core.cost import Cost
 from rooftile.core.journal import Journal
+from rooftile.core.symbolic import hint
 from rooftile.ir.graph import Graph, Node, Value, walk
 from rooftile.ops import OPS
 from rooftile.plan.cost import nbytes
@@ -18,7 +19,7 @@ def work(graph: Graph) -> Cost:
     flops: dict[str, int] = {}
     for node in graph.nodes:
         inputs = [graph.values[name] for name in node.inputs]
-        count = OPS[node.op].flops(dict(node.attrs), inputs, node.outputs)
+        count = hint(OPS[node.op].flops(dict(node.attrs), inputs, node.outputs))
         if node.op == "conv":
             count = _without_padding(count, node, inputs)
         flops[node.output.dtype] = flops.get(node.output.dtype, 0) + count
@@ -43,11 +44,12 @@ def _without_padding(count: int, node: Node, inputs: list[Value]) -> int:
     x, w = inputs
     for dim, window in enumerate(w.dims[:-2]):
         stride, dilation = node.attr("strides")[dim], node.attr("dilations")[dim]
-        low, places = node.attr("pads_low")[dim], node.output.dims[1 + dim]
+        low, places = node.attr("pads_low")[dim], hint(node.output.dims[1 + dim])
+        room = hint(x.dims[1 + dim])
         inside = 0
         for tap in range(window):  # the places whose index, place * stride - before, is inside
             before = low - tap * dilation
-            first, stop = -(-before // stride), -(-(before + x.dims[1 + dim]) // stride)
+            first, stop = -(-before // stride), -(-(before + room) // stride)
             inside += max(0, min(places, stop) - max(0, first))
         count = count * inside // max(1, places * window)
     return count

@@ -3,5 +3,6 @@
 from rooftile.runtime.container import Saved, load, save
 from rooftile.runtime.executable import Executable
 from rooftile.runtime.host_call import HostFunction
+from rooftile.runtime.template import Template
 
-__all__ = ["Executable", "HostFunction", "Saved", "load", "save"]
+__all__ = ["Executable", "HostFunction", "Saved", "Template", "load", "save"]

@@ -39,8 +39,10 @@ class Executable:
         symbols: Mapping[str, str],
         constants: Any,
         host_functions: Mapping[str, HostFunction] | None = None,
+        library: Library | None = None,
     ) -> None:
-        """Link `objects`, which define the entry (`rooftile_entry`) and the kernels.
+        """Link `objects`, which define the entry (`rooftile_entry`) and the kernels; `library`
+        where they are linked already.
 
         `symbols`: the native symbol of each kernel. `constants`: the block that constant buffers
         lie in, anything that gives bytes; it is used in place where it is 64-byte aligned.
@@ -49,8 +51,8 @@ class Executable:
         self.program = verify(program)
         self.objects = tuple(objects)
         self.symbols = dict(symbols)
-        self.constants = _constants(program, constants)
-        self.library = Library(self.objects)
+        self.constants = aligned_constants(program, constants)
+        self.library = Library(self.objects) if library is None else library
         self._takers = [Taker(port).take for port in program.inputs]
         self._outputs = [(port.shape, to_numpy(port.dtype)) for port in program.outputs]
         self._calls = self._bind(host_functions or {})
@@ -171,7 +173,7 @@ def _run_host(call: BoundCall, frame: Frame) -> int:
     return 0
 
 
-def _constants(program: Program, given: Any) -> Array:
+def aligned_constants(program: Program, given: Any) -> Array:
     """The block of constants as bytes, 64-byte aligned."""
     block: Array = np.frombuffer(given, np.uint8) if len(given) else np.zeros(0, np.uint8)
     if block.nbytes < program.constant_bytes:

@@ -21,7 +21,10 @@ class Frame:
         self.constants = constants
         self.inputs: Sequence[Array] = ()
         self.outputs: Sequence[Array] = ()
-        self._input_pointers = (ctypes.c_void_p * max(1, len(program.inputs)))()
+        self._input_pointers = (ctypes.c_void_p * (len(program.inputs) + 1))()
+        table = program.table.values()
+        self._table = (ctypes.c_int64 * len(table))(*table)
+        self._input_pointers[len(program.inputs)] = ctypes.addressof(self._table)
         self._output_pointers = (ctypes.c_void_p * max(1, len(program.outputs)))()
         self.entry_args = (
             ctypes.c_void_p(ctypes.addressof(self._input_pointers)),

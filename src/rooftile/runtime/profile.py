@@ -49,7 +49,9 @@ def _call(executable: Executable, frame: Frame, index: int, step: Step) -> Calla
         pointers = [pointer.value or 0 for pointer in frame.entry_args]
         return _native(executable.loop_address(index), pointers)
     target = executable.library.address(executable.symbols[step.kernel])
-    return _native(target, [frame.pointer(arg) for arg in step.args])
+    *pointers, last = (frame.pointer(arg) for arg in step.args)
+    numbers = [executable.program.table[name] for name in step.numbers]
+    return _native(target, [*pointers, *numbers, last])
 
 
 def _native(target: int | None, args: list[int]) -> Callable[[], Any]:
@@ -71,7 +73,7 @@ def _best(calls: Sequence[Callable[[], Any]], repeats: int) -> list[float]:
 def _arity(step: Step) -> int:
     if isinstance(step, Loop):
         return 4
-    return len(step.args) if not isinstance(step, (Copy, HostCall)) else 3
+    return 3 if isinstance(step, (Copy, HostCall)) else len(step.args) + len(step.numbers)
 
 
 @lru_cache(maxsize=64)

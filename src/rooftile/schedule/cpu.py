@@ -6,11 +6,12 @@ It follows from the kernel's shape and the model of the machine; nothing is meas
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from rooftile.core.affine import Affine
+from rooftile.core.affine import Affine, bind
 from rooftile.core.dtype import itemsize
+from rooftile.core.errors import NotLowered
 from rooftile.ir.tile import (
     Axis,
     Dot,
@@ -28,6 +29,7 @@ from rooftile.ir.tile import (
 )
 from rooftile.ir.tile.materialise import stored_lets
 from rooftile.machine.model import Machine
+from rooftile.schedule.opened import loop_over
 from rooftile.schedule.rewrites import (
     can_stage,
     pack,
@@ -47,16 +49,31 @@ class Scheduled:
     hints: Hints
 
 
-def schedule(kernel: Kernel, machine: Machine, constants: frozenset[str]) -> Scheduled:
-    """`constants` names the buffers that are known before the run and may be packed."""
+def schedule(
+    kernel: Kernel,
+    machine: Machine,
+    constants: frozenset[str],
+    symbols: Mapping[str, int] | None = None,
+) -> Scheduled:
+    """`constants` names the buffers that are known before the run and may be packed; `symbols`
+    gives the numbers at hand of extents that only a run knows.
+
+    NotLowered where such an extent stands where no loop can be.
+    """
     if kernel.grid or any(loops(kernel.body)):
         return Scheduled(kernel, Hints())  # written as it shall run
-    recipe = _Recipe(kernel, machine, constants)
+    recipe = _Recipe(kernel, machine, constants, symbols or {})
     return recipe.run()
 
 
 class _Recipe:
-    def __init__(self, kernel: Kernel, machine: Machine, constants: frozenset[str]) -> None:
+    def __init__(
+        self,
+        kernel: Kernel,
+        machine: Machine,
+        constants: frozenset[str],
+        symbols: Mapping[str, int],
+    ) -> None:
         self.kernel = kernel
         self.machine = machine
         self.constants = constants
@@ -66,9 +83,9 @@ class _Recipe:
         for stmt in kernel.body:
             if isinstance(stmt, Let):
                 self.scope.define(stmt.name, stmt.expr)
-        self.extents = {
-            axis.name: axis.extent for axis in kernel.whole if isinstance(axis.extent, int)
-        }
+        self.extents = {axis.name: bind(axis.extent, symbols) for axis in kernel.whole}
+        self.open = {axis.name for axis in kernel.whole if not isinstance(axis.extent, int)}
+        self.least: dict[str, int] = {}
         self.dots = [
             part
             for tile in expressions(kernel.body)
@@ -82,10 +99,52 @@ class _Recipe:
         points = self._point_axes()
         for name in points:
             self.kernel = to_grid(self.kernel, name, "point")
-        staged = self._stage_all()
-        self._cut_rows(staged)
-        hints = Hints(register_tile=tuple(sorted(self.hints.items())))
+        self._open_axes()
+        if not any(loops(self.kernel.body)):
+            staged = self._stage_all()
+            self._cut_rows(staged)
+        least = tuple(sorted(self.least.items()))
+        hints = Hints(register_tile=tuple(sorted(self.hints.items())), least=least)
         return Scheduled(self.kernel, hints)
+
+    # -- extents that only a run knows
+
+    def _open_axes(self) -> None:
+        """Free axes of open extent become tiles of the grid, reduced ones loops."""
+        vectorised = self._vectorised()
+        for dot in self.dots:
+            self._check_columns(dot)
+        for axis in self._free_axes(0):
+            if axis.name in self.open:
+                size, least = self._open_tile(axis.name, vectorised)
+                self.kernel = to_grid(self.kernel, axis.name, size if size > 1 else "point")
+                self.least[axis.name] = least
+        for axis in self.kernel.whole:
+            if axis.name in self.open:
+                if axis.name not in reduced_axes(self.kernel):
+                    why = refusal(self.kernel, axis.name)
+                    raise NotLowered(f"axis {axis.name} of open extent stays whole: {why}")
+                self.kernel = loop_over(self.kernel, axis.name, self.lanes * 4)
+
+    def _open_tile(self, name: str, vectorised: str | None) -> tuple[int, int]:
+        """Elements of a tile along a free axis of open extent, and of those at its end."""
+        room = 1 << (self.extents[name].bit_length() - 1)
+        if name == vectorised:
+            return min(room, self.lanes * 8), min(room, self.lanes)
+        if any(name in self.scope.dims(dot) for dot in self.dots):
+            return min(room, 32), min(room, 8)
+        return 1, 1
+
+    def _check_columns(self, dot: Dot) -> None:
+        """Operands that lie across vectors of open extent cannot be staged: they are stored."""
+        load = _plain_load(dot.b)
+        columns = set(self.scope.dims(dot.b)) - set(dot.over) - set(self.scope.dims(dot.a))
+        if load is None or len(columns) != 1:
+            return
+        [name] = columns
+        across = not self._contiguous(load, name)
+        if name in self.open and across and any(self._contiguous(load, n) for n in dot.over):
+            raise NotLowered(f"{load.buf} lies across axis {name}, whose extent a run knows")
 
     # -- dots
 
@@ -177,6 +236,8 @@ class _Recipe:
             rows = self._row_count(n for n in self.scope.dims(dot.a) if n not in dot.over)
             if len(columns) != 1 or rows < 4 or self.extents[columns[0]] < 4:
                 continue
+            if self.open.intersection((*columns, *dot.over)):
+                continue
             if any(self._contiguous(load, name) for name in columns):
                 continue
             inner = [name for name in dot.over if self._contiguous(load, name)]
@@ -197,8 +258,7 @@ class _Recipe:
         if not free or not (width or self.dots):
             return
         axis = free[0]
-        assert isinstance(axis.extent, int)
-        if self._vectorised() == axis.name:
+        if self._vectorised() == axis.name or not isinstance(axis.extent, int):
             return
         budget = self.machine.cache["l2"] // 4
         if width:

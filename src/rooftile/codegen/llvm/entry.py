@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from rooftile.core.errors import InvalidIR
+from rooftile.core.symbolic import Sym
 from rooftile.ir.program import Arg, Copy, Launch, Loop, Program, Step
 from rooftile.ir.program.records import loop_symbol, segment_symbol
 
@@ -21,7 +22,8 @@ def entry_text(
     `inputs` and `outputs` are arrays of pointers in the order of the program's ports. The result
     is 0, or `(step + 1) << 8 | code` of the first kernel that returned a code other than 0: the
     steps behind it do not run. `kernel_symbols` gives the symbol of each kernel; a kernel is
-    `i32 @symbol(ptr...)`. Where host calls cut the program, each run of native steps between them
+    `i32 @symbol(ptr..., i64 numbers..., ptr)`. A program with numbers finds its table, of i64,
+    behind the pointers of the inputs. Where host calls cut the program, each run of native steps between them
     is a function of its own, named by `segment_symbol`; so is each loop, by `loop_symbol`.
     InvalidIR for a kernel without a symbol.
     """
@@ -30,7 +32,8 @@ def entry_text(
         symbol = kernel_symbols.get(launch.kernel)
         if symbol is None:
             raise InvalidIR(f"{program.name}: kernel {launch.kernel!r} has no symbol")
-        pointers = ", ".join(["ptr"] * len(launch.args))
+        kinds = ["ptr"] * (len(launch.args) - 1) + ["i64"] * len(launch.numbers) + ["ptr"]
+        pointers = ", ".join(kinds)
         declared = symbols.setdefault(symbol, pointers)
         if declared != pointers:
             raise InvalidIR(f"{program.name}: kernel {launch.kernel!r} is called with two arities")
@@ -62,6 +65,7 @@ class _Writer:
         self.lines: list[str] = []
         self.names = 0
         self.failures: list[int] = []
+        self.table = {key: place for place, key in enumerate(program.table)}
         self.inputs = {port.buffer: place for place, port in enumerate(program.inputs)}
 
     def segment(self, index: int) -> list[str]:
@@ -113,7 +117,9 @@ class _Writer:
         if isinstance(step, Copy):
             self._copy(self._pointer(step.dst), self._pointer(step.src), step.nbytes)
         elif isinstance(step, Launch):
-            args = ", ".join(f"ptr {self._pointer(arg)}" for arg in step.args)
+            *pointers, last = (f"ptr {self._pointer(arg)}" for arg in step.args)
+            numbers = [f"i64 {self._number(name)}" for name in step.numbers]
+            args = ", ".join((*pointers, *numbers, last))
             self._call(self.kernel_symbols[step.kernel], args, path[-1])
         elif isinstance(step, Loop):
             self._call(loop_symbol(self.entry, path), _PARAMETERS, path[-1])
@@ -139,12 +145,22 @@ class _Writer:
         buffer = self.program.by_name[arg.buffer]
         if buffer.space == "constant":
             return self._offset("%constants", buffer.offset + arg.offset)
+        if buffer.in_arena and self.program.numbers:
+            place = self._number(f"@{buffer.name}")
+            start = self._new(f"getelementptr i8, ptr %arena, i64 {place}")
+            return self._offset(start, arg.offset)
         if buffer.in_arena:
             return self._offset("%arena", buffer.offset + arg.offset)
         if buffer.space == "input":
             return self._offset(self._element("%inputs", self.inputs[buffer.name]), arg.offset)
         place = self.program.output_place[buffer.name]
         return self._offset(self._element("%outputs", place), arg.offset)
+
+    def _number(self, name: str) -> str:
+        """A number of the program's table."""
+        table = self._element("%inputs", len(self.program.inputs))
+        address = self._offset(table, self.table[name], "i64")
+        return self._new(f"load i64, ptr {address}")
 
     def _element(self, array: str, place: int) -> str:
         """The pointer at a place of an array of pointers."""
@@ -156,9 +172,10 @@ class _Writer:
 
     def _copy(self, target: str, source: str, nbytes: int) -> None:
         if nbytes:
+            size = self._number(str(nbytes)) if isinstance(nbytes, Sym) else nbytes
             pointers = f"ptr {target}, ptr {source}"
             self.lines.append(
-                f"  call void @llvm.memcpy.p0.p0.i64({pointers}, i64 {nbytes}, i1 false)"
+                f"  call void @llvm.memcpy.p0.p0.i64({pointers}, i64 {size}, i1 false)"
             )
 
     def _new(self, value: str) -> str:

@@ -65,6 +65,7 @@ class _Emitter:
         self.state = State(kernel, target)
         self.reducer = Reducer(self.state, hints.unroll, target.vector_bytes)
         self.sink = Sink(self.state, self.reducer, dict(hints.register_tile), target.registers)
+        self.least = dict(hints.least)
         self.kept: frozenset[str] = frozenset()
         self.followers: dict[str, list[str]] = {}
         """Whole axes that cover the tile of another axis, by that axis."""
@@ -241,6 +242,8 @@ class _Emitter:
             raise NotLowered(f"{self.kernel.name}: axis {axis.name} is symbolic and whole")
         if isinstance(room, int):
             self._static_tiles(axis.name, base, room, size, body)
+        elif axis.name in self.least:
+            self._overlapping_tiles(axis.name, room, size, body)
         else:
             self._symbolic_tiles(axis.name, room, size, body)
 
@@ -264,6 +267,37 @@ class _Emitter:
         state.loop(0, full, at)
         if rest:
             self._at(name, base + full * size, rest, body)
+
+    def _overlapping_tiles(
+        self, name: str, extent: Affine, size: int, body: Callable[[], None]
+    ) -> None:
+        """Full tiles in a loop, then small ones, of which the last reaches back as far as it must
+        to end where the axis ends."""
+        state, writer = self.state, self.state.writer
+        small = min(self.least[name], size)
+        total = state.extent(extent)
+        full = "0"
+
+        def at(counter: Affine, _: list[str]) -> list[str]:
+            self._at(name, counter * size, size, body)
+            return []
+
+        if size > small:
+            full = writer.op(f"sdiv i64 {total}, {size}")
+            state.loop(0, full, at)
+        done = writer.op(f"mul nsw i64 {full}, {size}")
+        left = writer.op(f"sub nsw i64 {total}, {done}")
+        rounded = writer.op(f"add nsw i64 {left}, {small - 1}")
+        last = writer.op(f"sub nsw i64 {total}, {small}")
+
+        def behind(counter: Affine, _: list[str]) -> list[str]:
+            position = writer.integer(counter * small + done)
+            inside = writer.op(f"icmp slt i64 {position}, {last}")
+            base = writer.op(f"select i1 {inside}, i64 {position}, i64 {last}")
+            self._at(name, affine(base), small, body)
+            return []
+
+        state.loop(0, writer.op(f"sdiv i64 {rounded}, {small}"), behind)
 
     def _symbolic_tiles(
         self, name: str, extent: Affine, size: int, body: Callable[[], None]

@@ -7,11 +7,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from rooftile import memory
 from rooftile.codegen.llvm.entry import entry_text
 from rooftile.codegen.llvm.steps import AnyUnit, StepWriter, nbytes_of
-from rooftile.ir.graph import Array, Graph
-from rooftile.ir.program import Buffer, Port, Program, Step, lifetimes
+from rooftile.core.symbolic import Sym
+from rooftile.ir.graph import Array, Graph, symbols_in
+from rooftile.ir.program import Buffer, Copy, Port, Program, Step, lifetimes, placed
+from rooftile.ir.program.records import flat
 from rooftile.native.aligned import aligned
 
 ENTRY = "rooftile_entry"
@@ -44,11 +45,13 @@ class _Linker:
         for name in outputs:
             self.writer.place(name, scope)
         steps = self.writer.steps(units)
-        program = self._program(self._place(steps, outputs), steps)
+        program = self._program(self._buffers(steps, outputs), steps)
+        if not program.numbers:
+            program = placed(program)
         symbols = {launch.kernel: launch.kernel for launch in program.launches}
         return Linked(program, entry_text(program, symbols, ENTRY), self._block(program))
 
-    def _place(self, steps: Sequence[Step], outputs: Mapping[str, None]) -> list[Buffer]:
+    def _buffers(self, steps: Sequence[Step], outputs: Mapping[str, None]) -> list[Buffer]:
         nbytes = self.writer.nbytes
         for value in self.graph.inputs:
             nbytes[value.name] = nbytes_of(self.graph, value.name)
@@ -56,14 +59,10 @@ class _Linker:
         if self.writer.scratch_bytes:
             nbytes[scratch] = self.writer.scratch_bytes
         given = {value.name for value in self.graph.inputs} | set(self.constants) | set(outputs)
-        spans = {n: span for n, span in lifetimes(steps).items() if n not in given}
-        sizes = {name: -(-nbytes[name] // 64) * 64 for name in spans}
-        used = [(first, last + 1, sizes[name]) for name, (first, last) in spans.items()]
-        self.packing = memory.pack(used, seconds=0.2)
-        self.no_reuse = sum(sizes.values())
         buffers = [
-            Buffer(name, nbytes[name], "scratch" if name == scratch else "arena", offset)
-            for name, offset in zip(spans, self.packing.offsets, strict=True)
+            Buffer(name, nbytes[name], "scratch" if name == scratch else "arena")
+            for name in lifetimes(steps)
+            if name not in given
         ]
         inputs = [value.name for value in self.graph.inputs]
         buffers += [Buffer(name, nbytes[name], "input") for name in inputs]
@@ -86,10 +85,19 @@ class _Linker:
             tuple(port(name) for name in self.graph.outputs),
             tuple(buffers),
             tuple(steps),
-            arena_bytes=self.packing.peak,
-            lower_bound_bytes=self.packing.lower_bound,
-            no_reuse_bytes=self.no_reuse,
+            numbers=self._numbers(steps),
         )
+
+    def _numbers(self, steps: Sequence[Step]) -> tuple[tuple[str, int], ...]:
+        """What kernels and copies must be told in a run, by name."""
+        symbols = symbols_in(self.graph.values.values())
+        if symbols is None:
+            return ()
+        found = {name: symbols.number(name) for name in (*symbols.values, *self.writer.numbers)}
+        sizes = [step.nbytes for step in flat(steps) if isinstance(step, Copy)]
+        sizes += [nbytes_of(self.graph, name) for name in self.graph.outputs]
+        found.update({str(size): size for size in sizes if isinstance(size, Sym)})
+        return tuple(found.items())
 
     def _block(self, program: Program) -> Array:
         """All constants in one aligned block."""

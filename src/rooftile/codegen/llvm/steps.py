@@ -77,6 +77,8 @@ class StepWriter:
         self.constants: dict[str, Array] = {}
         self.nbytes: dict[str, int] = {}
         self.scratch_bytes = 0
+        self.numbers: dict[str, None] = {}
+        """The names of the numbers that kernels are given."""
         self.scratch = self._fresh("scratch")
 
     def steps(self, units: Sequence[AnyUnit], scope: Scope | None = None) -> list[Step]:
@@ -114,7 +116,9 @@ class StepWriter:
         else:  # the function takes a pointer that it does not use
             writes.append(len(args))
             args.append(args[writes[0]])
-        return Launch(unit.text.symbol, tuple(args), unit.facts, tuple(writes))
+        numbers = unit.text.symbols
+        self.numbers.update(dict.fromkeys(numbers))
+        return Launch(unit.text.symbol, tuple(args), unit.facts, tuple(writes), numbers)
 
     def _packed(self, value: str, buf: Buf, scope: Scope) -> Arg | None:
         """A constant in the layout that a kernel reads it in; None for what is not packed."""

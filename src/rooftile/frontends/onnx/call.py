@@ -104,7 +104,10 @@ class Call:
         return array
 
     def input_ints(self, number: int, what: str) -> tuple[int, ...]:
-        """The content of input `number` as integers."""
+        """The content of input `number` as integers, symbols among them."""
+        extents = self.builder.extents.get(self.input(number).name)
+        if extents is not None and extents.ndim <= 1:
+            return tuple(extents.ravel())
         array = self.array(number, what)
         if array.dtype.kind not in "iu" or array.ndim > 1:
             self.invalid(f"{what} must be a list of integers")

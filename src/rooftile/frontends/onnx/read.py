@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 
 import rooftile.frontends.onnx.families  # noqa: F401  (registers every reader)
 from rooftile.core.errors import InvalidModel, UnsupportedOp
+from rooftile.core.symbolic import Symbols
 from rooftile.frontends.onnx.functions import local_functions
 from rooftile.frontends.onnx.load import Loaded, Model, load
 from rooftile.frontends.onnx.nodes import NodeReader, Scope
@@ -18,17 +19,19 @@ from rooftile.ops.builder import Builder
 Shapes = Mapping[str, Sequence[int]]
 
 
-def read(model: Model, shapes: Shapes | None = None) -> Graph:
+def read(model: Model, shapes: Shapes | None = None, symbols: Symbols | None = None) -> Graph:
     """The model as canonical ops.
 
-    `shapes` gives whole shapes of inputs by name, needed where the file leaves dims open. Inputs
+    `shapes` gives whole shapes of inputs by name, needed where the file leaves dims open. With
+    `symbols` open dims stay symbols, of which `shapes` gives the values at hand. Inputs
     keep their names, outputs are computed by nodes of their names, in the order of the file.
     """
-    return _Reader(load(model), shapes or {}).read()
+    return _Reader(load(model), shapes or {}, symbols).read()
 
 
 class _Reader:
-    def __init__(self, loaded: Loaded, shapes: Shapes) -> None:
+    def __init__(self, loaded: Loaded, shapes: Shapes, open_dims: Symbols | None = None) -> None:
+        self.open_dims = open_dims
         self.loaded = loaded
         self.graph = loaded.proto.graph
         self.shapes = shapes
@@ -66,8 +69,25 @@ class _Reader:
                 raise UnsupportedOp(f"input {item.name} is a {item.type}; only tensors can be read")
             dtype = held_type(codes[item.name], f"input {item.name}")
             shape = [extent for extent in bound[item.name] if extent is not None]
+            shape = self._opened(item, shape)
             value = self.builder.input(item.name, shape, dtype)
             self.known[item.name] = self.nodes.stands_for(value, codes[item.name])
+
+    def _opened(self, item: Argument, shape: Sequence[int]) -> list[int]:
+        """The shape with a symbol for each dim that the file leaves open."""
+        if self.open_dims is None:
+            return list(shape)
+        found = []
+        for number, (dim, extent) in enumerate(zip(item.shape, shape, strict=True)):
+            if isinstance(dim, int) and dim:
+                found.append(extent)
+                continue
+            name = _symbol_name(dim if isinstance(dim, str) else f"{item.name}_{number}")
+            known = self.open_dims.values
+            while known.get(name, extent) != extent:
+                name += "_"
+            found.append(self.open_dims.new(name, extent))
+        return found
 
     def _weights(self) -> None:
         if self.graph.sparse_initializer:
@@ -92,6 +112,11 @@ class _Reader:
 def plain(name: str) -> str:
     """A name without characters that would be hard to read in a printed graph."""
     return re.sub(r"[^\w.:/-]", "_", name)[:200] or "const"
+
+
+def _symbol_name(text: str) -> str:
+    """A symbol's name as kernels can hold it; its first letter tells it from axes."""
+    return "N" + re.sub(r"\W", "_", text, flags=re.ASCII)[:40]
 
 
 def _symbols(inputs: Sequence[Argument], shapes: Shapes) -> dict[str, int]:

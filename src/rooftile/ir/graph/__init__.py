@@ -9,6 +9,7 @@ from rooftile.ir.graph.records import (
     Region,
     Value,
     attrs,
+    symbols_in,
     verify,
     walk,
 )
@@ -26,6 +27,7 @@ __all__ = [
     "parse",
     "parse_regions",
     "regions_to_text",
+    "symbols_in",
     "to_text",
     "verify",
     "walk",

@@ -13,9 +13,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from rooftile.core.affine import Dim
+from rooftile.core.affine import Affine, Dim
 from rooftile.core.dtype import DType, from_numpy
 from rooftile.core.errors import InvalidIR
+from rooftile.core.symbolic import Sym, Symbols
 
 Array = npt.NDArray[Any]
 Attr = Any
@@ -37,11 +38,14 @@ class Value:
 
     @property
     def dims(self) -> tuple[int, ...]:
-        """The shape as integers; InvalidIR where a dim is still symbolic."""
+        """The shape as integers, of which some may be symbols (`rooftile.core.symbolic`).
+
+        InvalidIR for dims that a text gave as names: they stand for no values.
+        """
         for extent in self.shape:
-            if not isinstance(extent, int):
+            if isinstance(extent, Affine):
                 raise InvalidIR(f"%{self.name}: dim {extent} is symbolic here; bind it first")
-        return tuple(int(extent) for extent in self.shape if isinstance(extent, int))
+        return self.shape  # type: ignore[return-value]
 
 
 @dataclass(frozen=True)
@@ -160,6 +164,15 @@ class Region:
     def origin(self) -> tuple[str, ...]:
         """The nodes of the model that it computes, each once."""
         return tuple(dict.fromkeys(name for node in self.nodes for name in node.origin))
+
+
+def symbols_in(values: Iterable[Value]) -> Symbols | None:
+    """The symbols that the shapes of values are made of; None where all dims are numbers."""
+    for value in values:
+        for extent in value.shape:
+            if isinstance(extent, Sym):
+                return extent.symbols
+    return None
 
 
 def walk(graph: Graph) -> Iterator[Graph]:

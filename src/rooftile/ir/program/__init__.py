@@ -1,6 +1,7 @@
 """Program IR: when and where. Buffers with offsets, and steps in order; all that a run needs."""
 
 from rooftile.ir.program.lifetime import lifetimes
+from rooftile.ir.program.place import bound, placed
 from rooftile.ir.program.records import (
     Arg,
     Attr,
@@ -31,8 +32,10 @@ __all__ = [
     "Program",
     "Space",
     "Step",
+    "bound",
     "lifetimes",
     "parse",
+    "placed",
     "to_text",
     "verify",
 ]

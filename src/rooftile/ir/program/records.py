@@ -96,13 +96,15 @@ class KernelFacts:
 @dataclass(frozen=True)
 class Launch:
     """Run a kernel. `writes` holds the positions of the arguments that it writes, by default the
-    last; negative positions count from the end and are stored as the others are.
+    last; negative positions count from the end and are stored as the others are. `numbers` names
+    the numbers of the program that it is given, in front of its last argument.
     """
 
     kernel: str
     args: tuple[Arg, ...]
     facts: KernelFacts = KernelFacts()
     writes: tuple[int, ...] = (-1,)
+    numbers: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         count = len(self.args)
@@ -172,6 +174,9 @@ class Program:
     An output may lie in an input or a constant buffer, or share one with another output: it is
     copied when the steps are done. `arena_bytes` is what a run allocates, `lower_bound_bytes`
     what no plan can go below, `no_reuse_bytes` what it would be without sharing memory.
+
+    `numbers`: extents by name that kernels take as arguments, for programs whose code serves many
+    shapes. Such code finds them, and the offsets of the buffers in the arena, in `table`.
     """
 
     name: str
@@ -182,6 +187,15 @@ class Program:
     arena_bytes: int = 0
     lower_bound_bytes: int = 0
     no_reuse_bytes: int = 0
+    numbers: tuple[tuple[str, int], ...] = ()
+
+    @cached_property
+    def table(self) -> dict[str, int]:
+        """The numbers, then the offsets of the buffers in the arena (as `@name`), in order."""
+        if not self.numbers:
+            return {}
+        offsets = {f"@{buffer.name}": buffer.offset for buffer in self.buffers if buffer.in_arena}
+        return {**dict(self.numbers), **offsets}
 
     @cached_property
     def by_name(self) -> dict[str, Buffer]:

@@ -35,6 +35,7 @@ def to_text(program: Program) -> str:
     lines = [f"program {_name(program.name)}"]
     sizes = (program.arena_bytes, program.lower_bound_bytes, program.no_reuse_bytes)
     lines.append("  arena {} bound {} no_reuse {}".format(*sizes))
+    lines += [f"  number {_name(name)} {value}" for name, value in program.numbers]
     for buffer in program.buffers:
         place = f"{buffer.nbytes} at {buffer.offset} align {buffer.align}"
         lines.append(f"  buffer {_name(buffer.name)} {buffer.space} {place}")
@@ -65,7 +66,8 @@ def parse(text: str) -> Program:
         raise lines[-1].error(f"loop {reader.open[-1][0].name!r} has no end")
     inputs, outputs = tuple(reader.inputs), tuple(reader.outputs)
     buffers, steps = tuple(reader.buffers), tuple(reader.steps)
-    return Program(name, inputs, outputs, buffers, steps, *reader.sizes)
+    numbers = tuple(reader.numbers)
+    return Program(name, inputs, outputs, buffers, steps, *reader.sizes, numbers)
 
 
 def _name(name: str) -> str:
@@ -97,7 +99,8 @@ def _step(step: Step) -> list[str]:
         (f"{WRITTEN} " if place in step.writes else "") + _arg(arg)
         for place, arg in enumerate(step.args)
     )
-    return [f"launch {_name(step.kernel)}({args})", *_facts(step.facts)]
+    numbers = f" numbers {json.dumps(step.numbers)}" if step.numbers else ""
+    return [f"launch {_name(step.kernel)}({args}){numbers}", *_facts(step.facts)]
 
 
 def _facts(facts: KernelFacts) -> list[str]:
@@ -111,6 +114,7 @@ class _Reader:
 
     def __init__(self) -> None:
         self.sizes = (0, 0, 0)
+        self.numbers: list[tuple[str, int]] = []
         self.inputs: list[Port] = []
         self.outputs: list[Port] = []
         self.buffers: list[Buffer] = []
@@ -126,6 +130,8 @@ class _Reader:
             bound = line.integer()
             line.expect("no_reuse")
             self.sizes = (arena, bound, line.integer())
+        elif word == "number":
+            self.numbers.append((line.name(), line.integer()))
         elif word == "buffer":
             self.buffers.append(_read_buffer(line))
         elif word in ("input", "output"):
@@ -204,7 +210,8 @@ def _read_launch(line: Cursor) -> Launch:
     line.expect("(")
     pairs = line.several(")", lambda at: (at.accept(WRITTEN), _read_arg(at)))
     writes = tuple(place for place, (written, _) in enumerate(pairs) if written)
-    return Launch(kernel, tuple(arg for _, arg in pairs), writes=writes)
+    numbers = tuple(map(str, line.json(list))) if line.accept("numbers") else ()
+    return Launch(kernel, tuple(arg for _, arg in pairs), writes=writes, numbers=numbers)
 
 
 def _read_host(line: Cursor) -> HostCall:

@@ -244,6 +244,9 @@ class Hints:
     warps: int = 4
     stages: int = 2
     swizzle: int = 0
+    least: tuple[tuple[str, int], ...] = ()
+    """What symbolic extents of axes are known to reach: such axes may end in a tile of that size
+    that computes some elements again."""
 
 
 def children(tile: Tile) -> tuple[Tile, ...]:

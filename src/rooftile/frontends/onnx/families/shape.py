@@ -18,13 +18,13 @@ def shape(call: Call) -> Value:
     x = call.input(0)
     start = call.integer("start", 0)
     end = call.integer("end", x.rank)
-    return call.constant(np.array(x.dims[start:end], np.int64), "i64")
+    return call.builder.shape(x.dims[start:end])
 
 
 @reads("Size")
 def size(call: Call) -> Value:
     """The number of elements as i64."""
-    return call.constant(math.prod(call.input(0).dims), "i64")
+    return call.builder.shape(np.array(math.prod(call.input(0).dims), object))
 
 
 @reads("Identity")

@@ -1,0 +1,476 @@
+"""Extents that only a run knows: integers with a name, and what was assumed of them.
+
+A `Sym` stands in for an int wherever the compiler computes with shapes. Arithmetic gives a `Sym`
+again. Every symbol is at least 2. Where code must decide, the answer is proved for all values if
+it can be; else the value at hand decides and the assumption is kept as a guard. Where an int is
+asked for (`int(x)`, `range(x)`, a numpy shape), the value at hand is given and the guard is an
+equation. What was compiled therefore holds for all values that keep the guards.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from rooftile.core.affine import Affine, Dim, affine
+
+LEAST = 2
+"""The least value of a symbol: dims of 0 and 1 mean something else to most ops."""
+
+
+@dataclass(frozen=True)
+class Quotient:
+    """`over // by`, rounded down; `by` is positive."""
+
+    over: Poly
+    by: Poly
+
+    def __str__(self) -> str:
+        return f"({self.over})//({self.by})"
+
+
+Atom: TypeAlias = "str | Quotient"
+Monomial: TypeAlias = "tuple[Atom, ...]"
+
+
+@dataclass(frozen=True)
+class Poly:
+    """A sum of integer multiples of products of atoms, in a canonical order."""
+
+    terms: tuple[tuple[Monomial, int], ...]
+
+    def __str__(self) -> str:
+        parts = []
+        for product, coef in self.terms:
+            names = "*".join(map(str, product))
+            parts.append(names if coef == 1 and names else "*".join(filter(None, [str(coef), names])))
+        return "+".join(parts).replace("+-", "-") or "0"
+
+    @property
+    def const(self) -> int:
+        """The term without atoms."""
+        return dict(self.terms).get((), 0)
+
+    @property
+    def is_const(self) -> bool:
+        """Whether no atom takes part."""
+        return all(not product for product, _ in self.terms)
+
+    @property
+    def atoms(self) -> tuple[Atom, ...]:
+        """The atoms that take part, each once."""
+        return tuple(dict.fromkeys(atom for product, _ in self.terms for atom in product))
+
+    def value(self, values: Mapping[str, int]) -> int:
+        """The integer it is for values of its symbols; KeyError names a missing one."""
+        total = 0
+        for product, coef in self.terms:
+            for atom in product:
+                coef *= values[atom] if isinstance(atom, str) else _quotient_value(atom, values)
+            total += coef
+        return total
+
+
+def _quotient_value(atom: Quotient, values: Mapping[str, int]) -> int:
+    return atom.over.value(values) // max(1, atom.by.value(values))
+
+
+def _poly(terms: Mapping[Monomial, int]) -> Poly:
+    kept = {product: coef for product, coef in terms.items() if coef}
+    return Poly(tuple(sorted(kept.items(), key=_place)))
+
+
+def _place(term: tuple[Monomial, int]) -> tuple[bool, list[str]]:
+    """Where a term stands: by its atoms, the constant last."""
+    return not term[0], [str(atom) for atom in term[0]]
+
+
+def _const(value: int) -> Poly:
+    return _poly({(): value})
+
+
+def _plus(a: Poly, b: Poly, factor: int = 1) -> Poly:
+    total = dict(a.terms)
+    for product, coef in b.terms:
+        total[product] = total.get(product, 0) + coef * factor
+    return _poly(total)
+
+
+def _times(a: Poly, b: Poly) -> Poly:
+    total: dict[Monomial, int] = {}
+    for left, x in a.terms:
+        for right, y in b.terms:
+            product = tuple(sorted((*left, *right), key=str))
+            total[product] = total.get(product, 0) + x * y
+    return _poly(total)
+
+
+def _divided(a: Poly, b: Poly) -> Poly:
+    """a // b: the terms that b divides, and the quotient of what remains."""
+    if len(b.terms) != 1 or b.terms[0][1] <= 0:
+        return _poly({(Quotient(a, b),): 1})
+    [(divisor, factor)] = b.terms
+    whole: dict[Monomial, int] = {}
+    rest: dict[Monomial, int] = {}
+    for product, coef in a.terms:
+        left = _without(product, divisor)
+        if left is None:
+            rest[product] = coef
+            continue
+        if coef % factor:
+            rest[product] = coef
+        else:
+            whole[left] = whole.get(left, 0) + coef // factor
+    remainder = _poly(rest)
+    if remainder.is_const and b.is_const:
+        return _plus(_poly(whole), _const(remainder.const // factor))
+    if not remainder.terms:
+        return _poly(whole)
+    if all(coef < 0 for product, coef in remainder.terms if product):
+        # Rounded down below zero is rounded up above it: one form for both spellings.
+        above = _plus(_plus(b, _const(1), -1), remainder, -1)
+        return _plus(_poly(whole), _divided(above, b), -1)
+    return _plus(_poly(whole), _poly({(Quotient(remainder, b),): 1}))
+
+
+def _without(product: Monomial, divisor: Monomial) -> Monomial | None:
+    left = list(product)
+    for atom in divisor:
+        if atom not in left:
+            return None
+        left.remove(atom)
+    return tuple(left)
+
+
+def _least(atom: Atom) -> int:
+    """A number that an atom is never below; very small where none is known."""
+    if isinstance(atom, str):
+        return LEAST
+    low = lower_bound(atom.over)
+    if low is None:
+        return -(1 << 62)
+    if atom.by.is_const:
+        return low // atom.by.const
+    return 0 if low >= 0 else -(1 << 62)
+
+
+def lower_bound(poly: Poly) -> int | None:
+    """A number that a polynomial is never below; None where none is found.
+
+    Each atom is written as its least value plus a rest; where no coefficient of the rests is
+    negative, the constant is a bound.
+    """
+    shifted = _const(0)
+    for product, coef in poly.terms:
+        term = _const(coef)
+        for atom in product:
+            low = _least(atom)
+            term = _times(term, _plus(_poly({(atom,): 1}), _const(low)))
+        shifted = _plus(shifted, term)
+    if any(coef < 0 and product for product, coef in shifted.terms):
+        return None
+    return shifted.const
+
+
+@dataclass(frozen=True)
+class Guard:
+    """Something assumed: `poly` is 0 (`equal`), or at least 0."""
+
+    poly: Poly
+    equal: bool
+
+    def __str__(self) -> str:
+        return f"{self.poly} {'==' if self.equal else '>='} 0"
+
+    def holds(self, values: Mapping[str, int]) -> bool:
+        """Whether it is true for these values."""
+        value = self.poly.value(values)
+        return value == 0 if self.equal else value >= 0
+
+
+@dataclass
+class Symbols:
+    """The symbols of one compilation: the values at hand, what was assumed, names of numbers."""
+
+    values: dict[str, int] = field(default_factory=dict)
+    guards: dict[Guard, None] = field(default_factory=dict)
+    named: dict[Poly, str] = field(default_factory=dict)
+    """Numbers computed from the symbols that kernels are given, by their polynomials."""
+
+    def new(self, name: str, value: int) -> int:
+        """A symbol whose value at hand is at least 2; smaller values are no symbols."""
+        if value < LEAST:
+            return value
+        self.values[name] = value
+        return Sym(self, _poly({(name,): 1}))
+
+    def assume(self, poly: Poly, equal: bool) -> None:
+        """Keep a guard, unless it says nothing."""
+        if not poly.is_const:
+            self.guards[Guard(poly, equal)] = None
+
+    def name(self, poly: Poly) -> str:
+        """The name under which kernels know a number."""
+        if len(poly.terms) == 1:
+            [(product, coef)] = poly.terms
+            if coef == 1 and len(product) == 1 and isinstance(product[0], str):
+                return product[0]
+        return self.named.setdefault(poly, f"q{len(self.named)}")
+
+    def number(self, name: str) -> int:
+        """What a name of a kernel's number stands for."""
+        for poly, own in self.named.items():
+            if own == name:
+                return Sym(self, poly)  # type: ignore[no-any-return]
+        return Sym(self, _poly({(name,): 1}))  # type: ignore[no-any-return]
+
+    def reaches(self, extent: Dim, least: int) -> None:
+        """Assume that an extent, in the names of kernels, is at least a number."""
+        total: int = 0
+        for name, coef in affine(extent).terms:
+            total = total + self.number(name) * coef
+        if not total + affine(extent).const >= least:
+            raise AssertionError(f"{extent} is below {least} for the values at hand")
+
+    @property
+    def hints(self) -> dict[str, int]:
+        """The numbers at hand by their names in kernels."""
+        own = {name: poly.value(self.values) for poly, name in self.named.items()}
+        return {**self.values, **own}
+
+    def hold(self, values: Mapping[str, int]) -> bool:
+        """Whether what was assumed is true for these values."""
+        least = all(value >= LEAST for value in values.values())
+        return least and all(guard.holds(values) for guard in self.guards)
+
+
+class Sym(int if TYPE_CHECKING else object):  # type: ignore[misc]
+    """An integer that a run knows. Code that takes ints takes it; see the module."""
+
+    __slots__ = ("poly", "symbols")
+
+    symbols: Symbols
+    poly: Poly
+
+    def __new__(cls, symbols: Symbols, poly: Poly) -> Any:
+        """A plain int where no symbol takes part."""
+        if poly.is_const:
+            return poly.const
+        made = object.__new__(cls)
+        made.symbols, made.poly = symbols, poly
+        return made
+
+    @property
+    def hint(self) -> int:
+        """The value at hand, with nothing assumed: for estimates and choices."""
+        return self.poly.value(self.symbols.values)
+
+    # -- arithmetic
+
+    def _with(self, other: Any, combine: Any) -> Any:
+        if isinstance(other, Sym):
+            return Sym(self.symbols, combine(self.poly, other.poly))
+        if _is_int(other):
+            return Sym(self.symbols, combine(self.poly, _const(operator.index(other))))
+        return NotImplemented
+
+    def __add__(self, other: Any) -> Any:
+        return self._with(other, _plus)
+
+    __radd__ = __add__
+
+    def __sub__(self, other: Any) -> Any:
+        return self._with(other, lambda a, b: _plus(a, b, -1))
+
+    def __rsub__(self, other: Any) -> Any:
+        return self._with(other, lambda a, b: _plus(b, a, -1))
+
+    def __mul__(self, other: Any) -> Any:
+        if isinstance(other, float):
+            return self._pinned() * other
+        return self._with(other, _times)
+
+    __rmul__ = __mul__
+
+    def __neg__(self) -> Any:
+        return self * -1
+
+    def __pos__(self) -> Any:
+        return self
+
+    def __abs__(self) -> Any:
+        return self if self >= 0 else -self
+
+    def __floordiv__(self, other: Any) -> Any:
+        if _is_int(other) and other < 0:
+            return -self // -other
+        if isinstance(other, Sym) and not other > 0:
+            return self._pinned() // other._pinned()
+        if _is_int(other) and other == 0:
+            raise ZeroDivisionError(f"{self} // 0")
+        return self._with(other, _divided)
+
+    def __rfloordiv__(self, other: Any) -> Any:
+        if not _is_int(other):
+            return NotImplemented
+        return Sym(self.symbols, _divided(_const(operator.index(other)), self.poly))
+
+    def __mod__(self, other: Any) -> Any:
+        return self - self // other * other
+
+    def __rmod__(self, other: Any) -> Any:
+        return other - other // self * self
+
+    def __divmod__(self, other: Any) -> Any:
+        return self // other, self % other
+
+    def __rdivmod__(self, other: Any) -> Any:
+        return other // self, other % self
+
+    def __pow__(self, other: Any, modulus: Any = None) -> Any:
+        return self._pinned() ** int(other)
+
+    # -- comparison
+
+    def __eq__(self, other: object) -> bool:
+        if isinstance(other, Sym):
+            return self.symbols is other.symbols and self.poly == other.poly
+        if not _is_int(other):
+            return False
+        # Dims of 0 and 1 are special everywhere; other numbers only happen to be equal.
+        value = operator.index(other)  # type: ignore[arg-type]
+        return value < LEAST and self._decide(value)
+
+    def _decide(self, value: int) -> bool:
+        """Whether it is a small number, for all values that keep the guards."""
+        apart = _plus(self.poly, _const(-value))
+        low = lower_bound(apart)
+        if low is not None and low > 0:
+            return False
+        hint = self.hint
+        if hint == value:
+            self.symbols.assume(apart, equal=True)
+            return True
+        beyond = _plus(apart, _const(-1)) if hint > value else _plus(_const(-1), apart, -1)
+        self.symbols.assume(beyond, equal=False)
+        return False
+
+    def __ne__(self, other: object) -> bool:
+        return not self == other
+
+    def __hash__(self) -> int:
+        return hash((id(self.symbols), self.poly))
+
+    def __bool__(self) -> bool:
+        return self != 0
+
+    def _at_least(self, other: Any) -> bool:
+        """self >= other: proved, or assumed."""
+        apart = self - other
+        if not isinstance(apart, Sym):
+            return bool(apart >= 0)
+        low = lower_bound(apart.poly)
+        if low is not None and low >= 0:
+            return True
+        negative = _plus(_const(-1), apart.poly, -1)
+        low = lower_bound(negative)
+        if low is not None and low >= 0:
+            return False
+        found = apart.hint >= 0
+        self.symbols.assume(apart.poly if found else negative, equal=False)
+        return found
+
+    def _compared(self, other: Any, answer: Any, on_float: Any) -> Any:
+        if isinstance(other, float) and not isinstance(other, Sym):
+            return on_float(self._pinned(), other)
+        return answer() if isinstance(other, Sym) or _is_int(other) else NotImplemented
+
+    def __ge__(self, other: Any) -> Any:
+        return self._compared(other, lambda: self._at_least(other), operator.ge)
+
+    def __gt__(self, other: Any) -> Any:
+        return self._compared(other, lambda: self._at_least(other + 1), operator.gt)
+
+    def __lt__(self, other: Any) -> Any:
+        return self._compared(other, lambda: not self._at_least(other), operator.lt)
+
+    def __le__(self, other: Any) -> Any:
+        return self._compared(other, lambda: not self._at_least(other + 1), operator.le)
+
+    # -- where a number is needed
+
+    def _pinned(self) -> int:
+        hint = self.hint
+        self.symbols.assume(_plus(self.poly, _const(-hint)), equal=True)
+        return hint
+
+    def __index__(self) -> int:
+        return self._pinned()
+
+    def __int__(self) -> int:
+        return self._pinned()
+
+    def __float__(self) -> float:
+        return float(self._pinned())
+
+    def __truediv__(self, other: Any) -> Any:
+        return self._pinned() / other
+
+    def __rtruediv__(self, other: Any) -> Any:
+        return other / self._pinned()
+
+    def __str__(self) -> str:
+        return str(self.poly)
+
+    __repr__ = __str__
+
+    def __format__(self, spec: str) -> str:
+        return format(str(self), spec)
+
+
+def _is_int(value: object) -> bool:
+    return not isinstance(value, Sym) and hasattr(type(value), "__index__")
+
+
+def hint(extent: int) -> int:
+    """An extent as a plain number, for estimates and choices that any number would do for."""
+    return extent.hint if isinstance(extent, Sym) else int(extent)
+
+
+def same(a: int, b: int) -> bool:
+    """Whether two extents are equal; symbols whose values at hand are equal are assumed to be."""
+    if a == b:
+        return True
+    if hint(a) != hint(b):
+        return False
+    apart = a - b
+    if isinstance(apart, Sym):
+        apart.symbols.assume(apart.poly, equal=True)
+        return True
+    return False
+
+
+def to_dim(extent: int) -> Dim:
+    """An extent as the tile IR has it: affine in names that kernels are given numbers for."""
+    if not isinstance(extent, Sym):
+        return int(extent)
+    total = Affine()
+    for product, coef in extent.poly.terms:
+        if not product:
+            total = total + coef
+            continue
+        name = extent.symbols.name(_poly({product: 1}))
+        total = total + affine(name) * coef
+    return total
+
+
+def evaluated(extent: int, values: Mapping[str, int]) -> int:
+    """An extent for values of its symbols."""
+    return extent.poly.value(values) if isinstance(extent, Sym) else int(extent)
+
+
+def symbolic(extents: Iterable[int]) -> bool:
+    """Whether any of the extents is a symbol."""
+    return any(isinstance(extent, Sym) for extent in extents)

@@ -1,0 +1,55 @@
+"""Programs with symbolic extents bound to values, and arenas laid out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from rooftile import memory
+from rooftile.core.symbolic import evaluated
+from rooftile.ir.program.lifetime import lifetimes
+from rooftile.ir.program.records import Copy, Port, Program, Step
+
+PACK_SECONDS = 0.2
+"""How long the search for a small arena may take."""
+
+
+def placed(program: Program, seconds: float = PACK_SECONDS) -> Program:
+    """The program with each buffer of the arena at its place, by size and time of use."""
+    inside = {buffer.name: buffer for buffer in program.buffers if buffer.in_arena}
+    spans = {n: span for n, span in lifetimes(program.steps).items() if n in inside}
+    sizes = {name: -(-inside[name].nbytes // 64) * 64 for name in spans}
+    used = [(first, last + 1, sizes[name]) for name, (first, last) in spans.items()]
+    packing = memory.pack(used, seconds=seconds)
+    offsets = dict(zip(spans, packing.offsets, strict=True))
+    return replace(
+        program,
+        buffers=tuple(replace(b, offset=offsets.get(b.name, b.offset)) for b in program.buffers),
+        arena_bytes=packing.peak,
+        lower_bound_bytes=packing.lower_bound,
+        no_reuse_bytes=sum(sizes.values()),
+    )
+
+
+def bound(program: Program, values: Mapping[str, int]) -> Program:
+    """The program for values of its symbols: sizes and shapes are numbers, the arena is laid out."""
+
+    def port(item: Port) -> Port:
+        return replace(item, shape=tuple(evaluated(extent, values) for extent in item.shape))
+
+    def step(item: Step) -> Step:
+        if isinstance(item, Copy):
+            return replace(item, nbytes=evaluated(item.nbytes, values))
+        return item
+
+    buffers = [replace(b, nbytes=evaluated(b.nbytes, values)) for b in program.buffers]
+    return placed(
+        replace(
+            program,
+            inputs=tuple(map(port, program.inputs)),
+            outputs=tuple(map(port, program.outputs)),
+            buffers=tuple(buffers),
+            steps=tuple(map(step, program.steps)),
+            numbers=tuple((name, evaluated(extent, values)) for name, extent in program.numbers),
+        )
+    )

@@ -1,0 +1,90 @@
+"""A program whose code serves many shapes, and its bindings to shapes."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from rooftile.core.symbolic import Sym, Symbols, hint
+from rooftile.ir.program import Program, bound
+from rooftile.native import Library
+from rooftile.runtime.executable import Executable, aligned_constants
+
+KEPT_BINDINGS = 16
+"""For how many sets of shapes the memory plan is kept; the one used longest ago goes."""
+
+Shapes = Sequence[Sequence[int]]
+
+
+class Template:
+    """Compiled code with extents left open. Safe to use from several threads.
+
+    `program` holds symbols in its shapes and sizes, `symbols` what was assumed of them. Code and
+    constants are linked once; what a set of shapes adds is a memory plan and an arena.
+    """
+
+    def __init__(
+        self,
+        program: Program,
+        objects: Sequence[bytes],
+        functions: Mapping[str, str],
+        constants: Any,
+        symbols: Symbols,
+    ) -> None:
+        """`functions`: the native symbol of each kernel. NativeError where the objects do not
+        link."""
+        self.program = program
+        self.symbols = symbols
+        self.objects = tuple(objects)
+        self.functions = dict(functions)
+        self.constants = aligned_constants(program, constants)
+        self.library = Library(self.objects)
+        self._kept: OrderedDict[tuple[tuple[int, ...], ...], Executable] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def values(self, shapes: Shapes) -> dict[str, int] | None:
+        """The symbols' values for shapes of the inputs; None where the code does not hold for
+        them."""
+        found: dict[str, int] = {}
+        for port, shape in zip(self.program.inputs, shapes, strict=True):
+            if len(shape) != len(port.shape):
+                return None
+            for extent, size in zip(port.shape, shape, strict=True):
+                # An input's dim is a number or one symbol.
+                name = str(extent) if isinstance(extent, Sym) else ""
+                if (found.setdefault(name, size) if name else extent) != size:
+                    return None
+        return found if self.symbols.hold(found) else None
+
+    def at_hand(self) -> Executable:
+        """The program for the values that it was compiled at."""
+        shapes = [[hint(extent) for extent in port.shape] for port in self.program.inputs]
+        found = self.bind(shapes)
+        if found is None:
+            raise AssertionError("what was assumed of the symbols is not true of their values")
+        return found
+
+    def bind(self, shapes: Shapes) -> Executable | None:
+        """The program for these shapes, ready to run; None where it does not hold for them."""
+        key = tuple(tuple(shape) for shape in shapes)
+        with self._lock:
+            if key in self._kept:
+                self._kept.move_to_end(key)
+                return self._kept[key]
+        values = self.values(shapes)
+        if values is None:
+            return None
+        made = Executable(
+            bound(self.program, values),
+            self.objects,
+            self.functions,
+            self.constants,
+            library=self.library,
+        )
+        with self._lock:
+            self._kept[key] = made
+            if len(self._kept) > KEPT_BINDINGS:
+                self._kept.popitem(last=False)
+        return made
