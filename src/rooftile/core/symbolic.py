@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from rooftile.core.affine import Affine, Dim, affine
 
+_NO_BOUND = -(1 << 62)
 LEAST = 2
 """The least value of a symbol: dims of 0 and 1 mean something else to most ops."""
 
@@ -62,6 +63,17 @@ class Poly:
     def atoms(self) -> tuple[Atom, ...]:
         """The atoms that take part, each once."""
         return tuple(dict.fromkeys(atom for product, _ in self.terms for atom in product))
+
+    @property
+    def names(self) -> frozenset[str]:
+        """The symbols that take part, in quotients too."""
+        found: set[str] = set()
+        for atom in self.atoms:
+            if isinstance(atom, str):
+                found.add(atom)
+            else:
+                found |= atom.over.names | atom.by.names
+        return frozenset(found)
 
     def value(self, values: Mapping[str, int]) -> int:
         """The integer it is for values of its symbols; KeyError names a missing one."""
@@ -128,11 +140,22 @@ def _divided(a: Poly, b: Poly) -> Poly:
         return _plus(_poly(whole), _const(remainder.const // factor))
     if not remainder.terms:
         return _poly(whole)
+    inner = _lone_quotient(remainder)
+    if inner is not None and b.is_const and inner.by.is_const:
+        return _plus(_poly(whole), _divided(inner.over, _times(inner.by, b)))
     if all(coef < 0 for product, coef in remainder.terms if product):
         # Rounded down below zero is rounded up above it: one form for both spellings.
         above = _plus(_plus(b, _const(1), -1), remainder, -1)
         return _plus(_poly(whole), _divided(above, b), -1)
     return _plus(_poly(whole), _poly({(Quotient(remainder, b),): 1}))
+
+
+def _lone_quotient(poly: Poly) -> Quotient | None:
+    """The quotient that a polynomial is, and nothing else."""
+    if len(poly.terms) != 1 or poly.terms[0][1] != 1 or len(poly.terms[0][0]) != 1:
+        return None
+    atom = poly.terms[0][0][0]
+    return atom if isinstance(atom, Quotient) else None
 
 
 def _without(product: Monomial, divisor: Monomial) -> Monomial | None:
@@ -142,36 +165,6 @@ def _without(product: Monomial, divisor: Monomial) -> Monomial | None:
             return None
         left.remove(atom)
     return tuple(left)
-
-
-def _least(atom: Atom) -> int:
-    """A number that an atom is never below; very small where none is known."""
-    if isinstance(atom, str):
-        return LEAST
-    low = lower_bound(atom.over)
-    if low is None:
-        return -(1 << 62)
-    if atom.by.is_const:
-        return low // atom.by.const
-    return 0 if low >= 0 else -(1 << 62)
-
-
-def lower_bound(poly: Poly) -> int | None:
-    """A number that a polynomial is never below; None where none is found.
-
-    Each atom is written as its least value plus a rest; where no coefficient of the rests is
-    negative, the constant is a bound.
-    """
-    shifted = _const(0)
-    for product, coef in poly.terms:
-        term = _const(coef)
-        for atom in product:
-            low = _least(atom)
-            term = _times(term, _plus(_poly({(atom,): 1}), _const(low)))
-        shifted = _plus(shifted, term)
-    if any(coef < 0 and product for product, coef in shifted.terms):
-        return None
-    return shifted.const
 
 
 @dataclass(frozen=True)
@@ -198,18 +191,69 @@ class Symbols:
     guards: dict[Guard, None] = field(default_factory=dict)
     named: dict[Poly, str] = field(default_factory=dict)
     """Numbers computed from the symbols that kernels are given, by their polynomials."""
+    least: dict[Atom, int] = field(default_factory=dict)
+    """What atoms are known not to be below, by the guards."""
+
+    pinned: set[str] = field(default_factory=set)
+    """Symbols that had to be taken for the numbers at hand."""
+    fixed: frozenset[str] = frozenset()
+    """Names that are no symbols, but the numbers at hand."""
 
     def new(self, name: str, value: int) -> int:
         """A symbol whose value at hand is at least 2; smaller values are no symbols."""
-        if value < LEAST:
+        if value < LEAST or name in self.fixed:
             return value
         self.values[name] = value
         return Sym(self, _poly({(name,): 1}))
 
     def assume(self, poly: Poly, equal: bool) -> None:
         """Keep a guard, unless it says nothing."""
-        if not poly.is_const:
-            self.guards[Guard(poly, equal)] = None
+        if poly.is_const:
+            return
+        self.guards[Guard(poly, equal)] = None
+        lone = [(product, coef) for product, coef in poly.terms if product]
+        if len(lone) == 1 and len(lone[0][0]) == 1 and lone[0][1] > 0:
+            [((atom,), coef)] = lone
+            self.least[atom] = max(-(poly.const // coef), self._least(atom))
+
+    def pin(self, poly: Poly) -> int:
+        """The number at hand, assumed from here on."""
+        value = poly.value(self.values)
+        self.assume(_plus(poly, _const(-value)), equal=True)
+        self.pinned.update(poly.names)
+        return value
+
+    def without_pinned(self) -> Symbols:
+        """No symbols yet, but the names of those that must be numbers."""
+        return Symbols(fixed=self.fixed | self.pinned)
+
+    def _least(self, atom: Atom) -> int:
+        """A number that an atom is never below; very small where none is known."""
+        known = self.least.get(atom)
+        if known is not None or isinstance(atom, str):
+            return LEAST if known is None else known
+        low = self.lower_bound(atom.over)
+        if low is None:
+            return _NO_BOUND
+        if atom.by.is_const:
+            return low // atom.by.const
+        return 0 if low >= 0 else _NO_BOUND
+
+    def lower_bound(self, poly: Poly) -> int | None:
+        """A number that a polynomial is never below; None where none is found.
+
+        Each atom is written as its least value plus a rest; where no coefficient of the rests is
+        negative, the constant is a bound.
+        """
+        shifted = _const(0)
+        for product, coef in poly.terms:
+            term = _const(coef)
+            for atom in product:
+                term = _times(term, _plus(_poly({(atom,): 1}), _const(self._least(atom))))
+            shifted = _plus(shifted, term)
+        if any(coef < 0 and product for product, coef in shifted.terms):
+            return None
+        return shifted.const
 
     def name(self, poly: Poly) -> str:
         """The name under which kernels know a number."""
@@ -269,28 +313,28 @@ class Sym(int if TYPE_CHECKING else object):  # type: ignore[misc]
 
     # -- arithmetic
 
-    def _with(self, other: Any, combine: Any) -> Any:
+    def _with(self, other: Any, combine: Any, plain: Any) -> Any:
         if isinstance(other, Sym):
             return Sym(self.symbols, combine(self.poly, other.poly))
         if _is_int(other):
             return Sym(self.symbols, combine(self.poly, _const(operator.index(other))))
+        if isinstance(other, float):
+            return plain(self._pinned(), other)
         return NotImplemented
 
     def __add__(self, other: Any) -> Any:
-        return self._with(other, _plus)
+        return self._with(other, _plus, operator.add)
 
     __radd__ = __add__
 
     def __sub__(self, other: Any) -> Any:
-        return self._with(other, lambda a, b: _plus(a, b, -1))
+        return self._with(other, lambda a, b: _plus(a, b, -1), operator.sub)
 
     def __rsub__(self, other: Any) -> Any:
-        return self._with(other, lambda a, b: _plus(b, a, -1))
+        return self._with(other, lambda a, b: _plus(b, a, -1), lambda a, b: b - a)
 
     def __mul__(self, other: Any) -> Any:
-        if isinstance(other, float):
-            return self._pinned() * other
-        return self._with(other, _times)
+        return self._with(other, _times, operator.mul)
 
     __rmul__ = __mul__
 
@@ -310,7 +354,7 @@ class Sym(int if TYPE_CHECKING else object):  # type: ignore[misc]
             return self._pinned() // other._pinned()
         if _is_int(other) and other == 0:
             raise ZeroDivisionError(f"{self} // 0")
-        return self._with(other, _divided)
+        return self._with(other, _divided, operator.floordiv)
 
     def __rfloordiv__(self, other: Any) -> Any:
         if not _is_int(other):
@@ -346,7 +390,7 @@ class Sym(int if TYPE_CHECKING else object):  # type: ignore[misc]
     def _decide(self, value: int) -> bool:
         """Whether it is a small number, for all values that keep the guards."""
         apart = _plus(self.poly, _const(-value))
-        low = lower_bound(apart)
+        low = self.symbols.lower_bound(apart)
         if low is not None and low > 0:
             return False
         hint = self.hint
@@ -371,11 +415,11 @@ class Sym(int if TYPE_CHECKING else object):  # type: ignore[misc]
         apart = self - other
         if not isinstance(apart, Sym):
             return bool(apart >= 0)
-        low = lower_bound(apart.poly)
+        low = self.symbols.lower_bound(apart.poly)
         if low is not None and low >= 0:
             return True
         negative = _plus(_const(-1), apart.poly, -1)
-        low = lower_bound(negative)
+        low = self.symbols.lower_bound(negative)
         if low is not None and low >= 0:
             return False
         found = apart.hint >= 0
@@ -402,9 +446,7 @@ class Sym(int if TYPE_CHECKING else object):  # type: ignore[misc]
     # -- where a number is needed
 
     def _pinned(self) -> int:
-        hint = self.hint
-        self.symbols.assume(_plus(self.poly, _const(-hint)), equal=True)
-        return hint
+        return self.symbols.pin(self.poly)
 
     def __index__(self) -> int:
         return self._pinned()

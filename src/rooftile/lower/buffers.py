@@ -9,7 +9,9 @@ import numpy as np
 
 from rooftile.core.affine import Affine
 from rooftile.core.errors import NotLowered
+from rooftile.core.symbolic import Sym
 from rooftile.ir.graph import Array, Value
+from rooftile.ir.program.records import NUMBER
 from rooftile.ir.tile import Buf, Const, Load, Map, Tile
 from rooftile.lower.axes import Axes
 from rooftile.lower.records import View
@@ -50,7 +52,7 @@ class Buffers:
         # Outside a part of a buffer lies another part, which the load would not see as padding.
         for dim in outside:
             if buf.shape[dim] != value.dims[dim]:
-                inside = _inside(index[dim], value.dims[dim])
+                inside = _inside(index[dim], self.number(value.dims[dim]))
                 tile = Map("where", (inside, tile, Const(pad, value.dtype)))
         return tile
 
@@ -76,6 +78,16 @@ class Buffers:
             place.append(part + start if start else part)
         return buf, tuple(place)
 
+    def number(self, extent: int) -> Tile:
+        """An extent as an i64 scalar: a constant, or read from the numbers of the run."""
+        if not isinstance(extent, Sym):
+            return Const(extent, "i64")
+        name = NUMBER + extent.symbols.name(extent.poly)
+        if name not in self.by_value:
+            count = sum(known.startswith(NUMBER) for known in self.by_value)
+            self.by_value[name] = Buf(f"q{count}", (), "i64")
+        return Load(self.by_value[name].name, ())
+
     def padded(self, tile: Load, outside: list[tuple[Affine, int]], pad: float) -> Load | None:
         """A load with padding; None unless it leaves its buffer exactly where each index of
         `outside` leaves 0..extent-1."""
@@ -94,8 +106,8 @@ class Buffers:
         return array.flat[0].item() if bool(np.all(rows == rows[0])) else None
 
 
-def _inside(index: Affine, extent: int) -> Tile:
+def _inside(index: Affine, extent: Tile) -> Tile:
     """Whether an index lies in 0..extent-1."""
     at = position(index)
     above = Map("le", (Const(0, "i64"), at))
-    return Map("and", (above, Map("lt", (at, Const(extent, "i64")))))
+    return Map("and", (above, Map("lt", (at, extent))))

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from rooftile.core.affine import Affine
 from rooftile.core.errors import NotLowered
+from rooftile.core.symbolic import symbolic
 from rooftile.ir.graph import Region
 from rooftile.ir.tile import (
     Buf,
@@ -28,6 +29,8 @@ def whole_program(region: Region, views: Mapping[str, View]) -> Lowered:
     node = region.root
     if len(region.nodes) > 1:
         raise NotLowered(f"%{node.name}: {node.op} reads memory, not views")
+    if any(symbolic(value.dims) for value in (*region.inputs, *region.outputs)):
+        raise NotLowered(f"%{node.name}: {node.op} goes over extents that are known before a run")
     values = {value.name: value for value in region.inputs}
     inputs = [values[name] for name in node.inputs]
     program = OPS[node.op].program

@@ -250,6 +250,9 @@ class _Build:
     def axis(self, hint: str, extent: int) -> Affine:
         return self.lowering.axes.new(hint, extent)
 
+    def number(self, extent: int) -> Tile:
+        return self.lowering.buffers.number(extent)
+
     def reduced(self, op: str, dims: Sequence[int], index: Index) -> Tile:
         return self.lowering.reduced(self.node, op, dims, index)
 

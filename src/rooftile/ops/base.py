@@ -46,6 +46,10 @@ class Body(Protocol):
         """
         ...
 
+    def number(self, extent: int) -> Tile:
+        """An extent as an i64 scalar, whether or not it is known before the run."""
+        ...
+
     @property
     def inputs(self) -> tuple[Value, ...]:
         """The node's inputs."""

@@ -11,7 +11,7 @@ import numpy as np
 from rooftile.core.dtype import from_numpy, itemsize, to_numpy
 from rooftile.core.dtype import kind as dtype_kind
 from rooftile.core.errors import InvalidInput, InvalidModel
-from rooftile.core.symbolic import hint, symbolic
+from rooftile.core.symbolic import Sym, hint, symbolic
 from rooftile.ir.graph import Array, Graph, Node, Value, attrs, verify
 from rooftile.ops.base import OPS, Type
 from rooftile.ops.extents import as_array, fold_extents
@@ -40,6 +40,7 @@ class Builder:
         """Arrays of ints and symbols, under the names of the i64 values that they stand for."""
         self.values: dict[str, Value] = {}
         self.origin: tuple[str, ...] = ()
+        self._data: dict[str, Value] = {}
         self._taken: set[str] = set(graph.values) if graph else set()
         self._counts: dict[str, int] = {}
         self._budget = FOLD_BUDGET
@@ -109,8 +110,7 @@ class Builder:
             return folded
         frozen = attrs(**attributes)
         [kind] = OPS[op].infer(dict(frozen), inputs)
-        for item in inputs:
-            self.array(item)  # no kernel can be given symbols as data yet
+        inputs = tuple(self._as_data(item) for item in inputs)
         value = Value(self.fresh(op), kind[0], kind[1])
         names = tuple(item.name for item in inputs)
         return self.append(Node(op, names, (value,), frozen, self.origin))
@@ -127,6 +127,26 @@ class Builder:
         array = self._fold(op, frozen, inputs, kind)
         return None if array is None else self.constant(array)
 
+    def _as_data(self, value: Value) -> Value:
+        """The value itself; extents become a tensor that a run computes."""
+        if value.name not in self.extents or value.name in self.constants:
+            return value
+        if value.name not in self._data:
+            numbers = self.extents[value.name]
+            parts = []
+            for extent in numbers.flat:
+                if isinstance(extent, Sym):
+                    part = self.emit("number", value=extent)
+                else:
+                    part = self.constant(np.asarray(extent, np.int64))
+                parts.append(self.emit("reshape", part, shape=(1,)))
+            joined = parts[0] if len(parts) == 1 else self.emit("concat", *parts, axis=0)
+            joined = self.emit("reshape", joined, shape=numbers.shape)
+            if value.dtype != "i64":
+                joined = self.emit("cast", joined, dtype=value.dtype)
+            self._data[value.name] = joined
+        return self._data[value.name]
+
     def append(self, node: Node) -> Value:
         """Add a node as it stands; gives its first output."""
         self.nodes.append(node)
@@ -142,6 +162,7 @@ class Builder:
         renamed, and an output that is another input, a constant or another output as well becomes
         a reshape to its own shape.
         """
+        outputs = {wanted: self._as_data(value) for wanted, value in outputs.items()}
         named: dict[str, str] = {}
         mine = {value.name for node in self.nodes for value in node.outputs}
         for wanted, value in outputs.items():
@@ -174,7 +195,7 @@ class Builder:
         sized = [item for value in attributes.values() if isinstance(value, tuple) for item in value]
         if symbolic((*kind[0], *sized)):
             return None
-        arrays = [self.array(value) for value in inputs]
+        arrays = [self.constants.get(value.name) for value in inputs]
         known = [array for array in arrays if array is not None]
         if len(known) < len(arrays):
             return None

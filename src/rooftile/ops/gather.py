@@ -39,19 +39,19 @@ def check_indices(op: str, indices: Array, axis: int, extent: int) -> None:
         )
 
 
-def wrapped(chosen: Tile, dtype: DType, extent: int) -> Tile:
+def wrapped(chosen: Tile, dtype: DType, extent: Tile) -> Tile:
     """An index tile of type `dtype` as i64, negative ones counted from the end."""
     if dtype != "i64":
         chosen = Cast(chosen, "i64")
     negative = Map("lt", (chosen, Const(0, "i64")))
-    return Map("where", (negative, Map("add", (chosen, Const(extent, "i64"))), chosen))
+    return Map("where", (negative, Map("add", (chosen, extent)), chosen))
 
 
 def _body(node: Node, index: Index, build: Body) -> Tile:
     data, indices = build.inputs
     axis = node.attr("axis")
     chosen = build.arg(1, index[axis : axis + indices.rank])
-    place = wrapped(chosen, indices.dtype, data.dims[axis])
+    place = wrapped(chosen, indices.dtype, build.number(data.dims[axis]))
     return build.arg(0, (*index[:axis], place, *index[axis + indices.rank :]))
 
 

@@ -45,7 +45,7 @@ def _reference(attrs: Attrs, arrays: Sequence[Array]) -> tuple[Array, ...]:
 def _body(node: Node, index: Index, build: Body) -> Tile:
     data, indices = build.inputs
     axis = node.attr("axis")
-    place = wrapped(build.arg(1, index), indices.dtype, data.dims[axis])
+    place = wrapped(build.arg(1, index), indices.dtype, build.number(data.dims[axis]))
     return build.arg(0, (*index[:axis], place, *index[axis + 1 :]))
 
 

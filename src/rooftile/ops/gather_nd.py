@@ -19,11 +19,11 @@ from rooftile.ops.base import Body, Index, Op, Type, register
 from rooftile.ops.rules import Attrs, arity, describe, integer, need, per_element
 
 
-def wrapped(index: Tile, dtype: str, extent: int) -> Tile:
+def wrapped(index: Tile, dtype: str, extent: Tile) -> Tile:
     """An index as i64, counted from the front."""
     index = index if dtype == "i64" else Cast(index, "i64")
     negative = Map("lt", (index, Const(0, "i64")))
-    return Map("where", (negative, Map("add", (index, Const(extent, "i64"))), index))
+    return Map("where", (negative, Map("add", (index, extent)), index))
 
 
 def _infer(attrs: Attrs, inputs: Sequence[Value]) -> tuple[Type, ...]:
@@ -71,7 +71,7 @@ def _body(node: Node, index: Index, build: Body) -> Tile:
     batch, depth = node.attr("batch"), indices.dims[-1]
     row, rest = index[: indices.rank - 1], index[indices.rank - 1 :]
     chosen = tuple(
-        wrapped(build.arg(1, (*row, Affine((), n))), indices.dtype, data.dims[batch + n])
+        wrapped(build.arg(1, (*row, Affine((), n))), indices.dtype, build.number(data.dims[batch + n]))
         for n in range(depth)
     )
     return build.arg(0, (*index[:batch], *chosen, *rest))

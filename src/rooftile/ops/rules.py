@@ -80,7 +80,7 @@ def integer(op: str, attrs: Attrs, name: str) -> int:
     """A required integer attribute."""
     value = attribute(op, attrs, name)
     need(_is_int(value), op, f"attribute {name} must be an integer, not {value!r}")
-    return int(value)
+    return value  # type: ignore[no-any-return]
 
 
 def integers(

@@ -128,7 +128,7 @@ def _program(node: Node, inputs: Sequence[Value]) -> Kernel:
     place = tuple(affine(f"u{dim}") for dim in range(updates.rank))
     row, rest = place[: indices.rank - 1], place[indices.rank - 1 :]
     chosen = tuple(
-        wrapped(Load("x1", (*row, Affine((), n))), indices.dtype, data.dims[n])
+        wrapped(Load("x1", (*row, Affine((), n))), indices.dtype, Const(data.dims[n], "i64"))
         for n in range(indices.dims[-1])
     )
     combine = node.attr("combine") or None
@@ -139,7 +139,7 @@ def _program_elements(node: Node, inputs: Sequence[Value]) -> Kernel:
     data, indices, updates = inputs
     axis, combine = node.attr("axis"), node.attr("combine") or None
     place = tuple(affine(f"u{dim}") for dim in range(updates.rank))
-    chosen = wrapped(Load("x1", place), indices.dtype, data.dims[axis])
+    chosen = wrapped(Load("x1", place), indices.dtype, Const(data.dims[axis], "i64"))
     index = (*place[:axis], chosen, *place[axis + 1 :])
     return _copied(inputs, Store("y0", index, Load("x2", place), combine))
 

@@ -51,6 +51,8 @@ class Frame:
             return self.arena[buffer.offset : buffer.end]
         if buffer.space == "constant":
             return self.constants[buffer.offset : buffer.end]
+        if buffer.space == "table":
+            return np.frombuffer(self._table, np.uint8)
         if buffer.space == "output":
             array = self.outputs[self.program.output_place[name]]
         else:

@@ -10,6 +10,7 @@ from rooftile.codegen.llvm.kernel import KernelText, emit
 from rooftile.codegen.llvm.link import link
 from rooftile.codegen.llvm.steps import AnyUnit, LoopUnit, Unit
 from rooftile.core.dtype import DType
+from rooftile.core.symbolic import hint
 from rooftile.ir.graph import Array, Graph, Node, Region
 from rooftile.ir.program import KernelFacts, Program
 from rooftile.ir.tile import Hints, Kernel
@@ -139,7 +140,7 @@ def facts_of(work: Work, machine: Machine) -> KernelFacts:
 
 def loop_facts(work: LoopWork, inner: Sequence[KernelFacts]) -> KernelFacts:
     """The facts of all iterations together."""
-    trip = int(work.node.attr("trip"))
+    trip = hint(work.node.attr("trip"))
     dots = [facts.dtype for facts in inner if {"dot", "conv"} & set(facts.ops)]
     return KernelFacts(
         origin=work.region.origin,

@@ -90,9 +90,12 @@ class _Writer:
 
     def loop(self, loop: Loop, path: _Path) -> list[str]:
         """The function of a loop; it returns the code of the first kernel that fails."""
+        trip = self._amount(loop.trip)
+        before, self.lines = self.lines, []
         for place, step in enumerate(loop.body):
             self._step(step, (*path, place))
         lines = [
+            *before,
             "  br label %loop",
             "loop:",
             "  %iteration = phi i64 [ 0, %entry ], [ %next, %latch ]",
@@ -100,7 +103,7 @@ class _Writer:
             "  br label %latch",
             "latch:",
             "  %next = add i64 %iteration, 1",
-            f"  %over = icmp eq i64 %next, {loop.trip}",
+            f"  %over = icmp eq i64 %next, {trip}",
             "  br i1 %over, label %done, label %loop",
             "done:",
             "  ret i32 0",
@@ -137,7 +140,7 @@ class _Writer:
         pointer = self._start(arg)
         if not arg.step:
             return pointer
-        moved = self._new(f"mul i64 %iteration, {arg.step}")
+        moved = self._new(f"mul i64 %iteration, {self._amount(arg.step)}")
         return self._new(f"getelementptr i8, ptr {pointer}, i64 {moved}")
 
     def _start(self, arg: Arg) -> str:
@@ -151,10 +154,16 @@ class _Writer:
             return self._offset(start, arg.offset)
         if buffer.in_arena:
             return self._offset("%arena", buffer.offset + arg.offset)
+        if buffer.space == "table":
+            return self._offset(self._element("%inputs", len(self.program.inputs)), arg.offset)
         if buffer.space == "input":
             return self._offset(self._element("%inputs", self.inputs[buffer.name]), arg.offset)
         place = self.program.output_place[buffer.name]
         return self._offset(self._element("%outputs", place), arg.offset)
+
+    def _amount(self, number: int) -> str:
+        """A number as an operand: a symbol is read from the table."""
+        return self._number(str(number)) if isinstance(number, Sym) else str(number)
 
     def _number(self, name: str) -> str:
         """A number of the program's table."""
@@ -168,11 +177,13 @@ class _Writer:
         return self._new(f"load ptr, ptr {address}")
 
     def _offset(self, base: str, count: int, unit: str = "i8") -> str:
-        return self._new(f"getelementptr {unit}, ptr {base}, i64 {count}") if count else base
+        if isinstance(count, int) and not count:
+            return base
+        return self._new(f"getelementptr {unit}, ptr {base}, i64 {self._amount(count)}")
 
     def _copy(self, target: str, source: str, nbytes: int) -> None:
         if nbytes:
-            size = self._number(str(nbytes)) if isinstance(nbytes, Sym) else nbytes
+            size = self._amount(nbytes)
             pointers = f"ptr {target}, ptr {source}"
             self.lines.append(
                 f"  call void @llvm.memcpy.p0.p0.i64({pointers}, i64 {size}, i1 false)"

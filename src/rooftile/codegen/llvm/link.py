@@ -11,8 +11,8 @@ from rooftile.codegen.llvm.entry import entry_text
 from rooftile.codegen.llvm.steps import AnyUnit, StepWriter, nbytes_of
 from rooftile.core.symbolic import Sym
 from rooftile.ir.graph import Array, Graph, symbols_in
-from rooftile.ir.program import Buffer, Copy, Port, Program, Step, lifetimes, placed
-from rooftile.ir.program.records import flat
+from rooftile.ir.program import Buffer, Port, Program, Step, lifetimes, placed
+from rooftile.ir.program.place import sizes_in
 from rooftile.native.aligned import aligned
 
 ENTRY = "rooftile_entry"
@@ -62,12 +62,14 @@ class _Linker:
         buffers = [
             Buffer(name, nbytes[name], "scratch" if name == scratch else "arena")
             for name in lifetimes(steps)
-            if name not in given
+            if name not in given and name in nbytes
         ]
         inputs = [value.name for value in self.graph.inputs]
         buffers += [Buffer(name, nbytes[name], "input") for name in inputs]
         own = [name for name in outputs if name not in self.constants and name not in inputs]
         buffers += [Buffer(name, nbytes[name], "output") for name in own]
+        if self.writer.numbers:
+            buffers.append(Buffer(self.writer.table, 8 * len(self.writer.numbers), "table"))
         offset = 0
         for name, array in self.constants.items():
             buffers.append(Buffer(name, array.nbytes, "constant", offset))
@@ -93,9 +95,8 @@ class _Linker:
         symbols = symbols_in(self.graph.values.values())
         if symbols is None:
             return ()
-        found = {name: symbols.number(name) for name in (*symbols.values, *self.writer.numbers)}
-        sizes = [step.nbytes for step in flat(steps) if isinstance(step, Copy)]
-        sizes += [nbytes_of(self.graph, name) for name in self.graph.outputs]
+        found = {name: symbols.number(name) for name in self.writer.numbers}
+        sizes = [*sizes_in(steps), *(nbytes_of(self.graph, name) for name in self.graph.outputs)]
         found.update({str(size): size for size in sizes if isinstance(size, Sym)})
         return tuple(found.items())
 

@@ -16,8 +16,9 @@ import numpy as np
 
 from rooftile.codegen.llvm.kernel import KernelText
 from rooftile.core.dtype import itemsize
-from rooftile.ir.graph import Array, Graph, Node
+from rooftile.ir.graph import Array, Graph, Node, symbols_in
 from rooftile.ir.program import Arg, Copy, KernelFacts, Launch, Loop, Step
+from rooftile.ir.program.records import NUMBER
 from rooftile.ir.tile import Buf, Kernel
 from rooftile.ir.tile.layout import pack
 from rooftile.ops.scan import parts_of
@@ -77,8 +78,10 @@ class StepWriter:
         self.constants: dict[str, Array] = {}
         self.nbytes: dict[str, int] = {}
         self.scratch_bytes = 0
-        self.numbers: dict[str, None] = {}
-        """The names of the numbers that kernels are given."""
+        symbols = symbols_in(graph.inputs)
+        self.numbers: dict[str, None] = dict.fromkeys(symbols.values if symbols else ())
+        """The names of the numbers that kernels are given, in the order of the table."""
+        self.table = self._fresh("numbers")
         self.scratch = self._fresh("scratch")
 
     def steps(self, units: Sequence[AnyUnit], scope: Scope | None = None) -> list[Step]:
@@ -93,7 +96,11 @@ class StepWriter:
         return found
 
     def place(self, name: str, scope: Scope) -> Arg:
-        """Where a value lies."""
+        """Where a value lies, or a number of the run."""
+        if name.startswith(NUMBER) and name not in scope.graph.values:
+            number = name.removeprefix(NUMBER)
+            self.numbers.setdefault(number)
+            return Arg(self.table, 8 * list(self.numbers).index(number))
         name = scope.home(name)
         if name in scope.bound:
             return scope.bound[name]

@@ -11,6 +11,7 @@ import numpy as np
 
 from rooftile.core.dtype import to_numpy
 from rooftile.core.errors import InvalidModel, NeedsHost, UnsupportedOp
+from rooftile.core.symbolic import Sym
 from rooftile.frontends.onnx.narrow import code_of, widened
 from rooftile.frontends.onnx.needs import missing
 from rooftile.frontends.onnx.tensors import CODES, to_array
@@ -231,7 +232,9 @@ class Call:
         return self.emit(op, *(self.ranked(value, rank) for value in values))
 
     def constant(self, value: Any, dtype: str) -> Value:
-        """A constant of a dtype, from a number, list or array."""
+        """A constant of a dtype, from a number, list or array; an extent of a run as a number."""
+        if isinstance(value, Sym):
+            return self.cast(self.emit("number", value=value), dtype)
         return self.builder.constant(np.asarray(value).astype(to_numpy(dtype)))
 
     def ranked(self, value: Value, rank: int) -> Value:

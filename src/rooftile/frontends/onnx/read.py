@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 
 import rooftile.frontends.onnx.families  # noqa: F401  (registers every reader)
-from rooftile.core.errors import InvalidModel, UnsupportedOp
+from rooftile.core.errors import InvalidModel, RooftileError, UnsupportedOp
 from rooftile.core.symbolic import Symbols
 from rooftile.frontends.onnx.functions import local_functions
 from rooftile.frontends.onnx.load import Loaded, Model, load
@@ -25,8 +25,20 @@ def read(model: Model, shapes: Shapes | None = None, symbols: Symbols | None = N
     `shapes` gives whole shapes of inputs by name, needed where the file leaves dims open. With
     `symbols` open dims stay symbols, of which `shapes` gives the values at hand. Inputs
     keep their names, outputs are computed by nodes of their names, in the order of the file.
+    Symbols that a node must know as numbers are left out.
     """
-    return _Reader(load(model), shapes or {}, symbols).read()
+    loaded = load(model)
+    while True:
+        try:
+            graph = _Reader(loaded, shapes or {}, symbols).read()
+        except RooftileError:
+            if symbols is None or not symbols.pinned:
+                raise
+        else:
+            if symbols is None or not symbols.pinned:
+                return graph
+        # What had to be a number somewhere is one everywhere.
+        symbols = symbols.without_pinned()
 
 
 class _Reader:

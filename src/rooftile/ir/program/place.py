@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
 from rooftile import memory
 from rooftile.core.symbolic import evaluated
 from rooftile.ir.program.lifetime import lifetimes
-from rooftile.ir.program.records import Copy, Port, Program, Step
+from rooftile.ir.program.records import Arg, Copy, Launch, Loop, Port, Program, Step, reads, writes
 
 PACK_SECONDS = 0.2
 """How long the search for a small arena may take."""
@@ -31,15 +31,37 @@ def placed(program: Program, seconds: float = PACK_SECONDS) -> Program:
     )
 
 
+def sizes_in(steps: Iterable[Step]) -> Iterator[int]:
+    """The numbers in steps that may be symbols: what copies move, trips, and places in buffers."""
+    for step in steps:
+        if isinstance(step, Copy):
+            yield step.nbytes
+        elif isinstance(step, Loop):
+            yield step.trip
+            yield from sizes_in(step.body)
+            continue
+        for arg in (*reads(step), *writes(step)):
+            yield arg.offset
+            yield arg.step
+
+
 def bound(program: Program, values: Mapping[str, int]) -> Program:
     """The program for values of its symbols: sizes and shapes are numbers, the arena is laid out."""
 
     def port(item: Port) -> Port:
         return replace(item, shape=tuple(evaluated(extent, values) for extent in item.shape))
 
+    def arg(item: Arg) -> Arg:
+        return Arg(item.buffer, evaluated(item.offset, values), evaluated(item.step, values))
+
     def step(item: Step) -> Step:
         if isinstance(item, Copy):
-            return replace(item, nbytes=evaluated(item.nbytes, values))
+            return Copy(arg(item.src), arg(item.dst), evaluated(item.nbytes, values))
+        if isinstance(item, Loop):
+            body = tuple(map(step, item.body))
+            return replace(item, trip=evaluated(item.trip, values), body=body)
+        if isinstance(item, Launch):
+            return replace(item, args=tuple(map(arg, item.args)))
         return item
 
     buffers = [replace(b, nbytes=evaluated(b.nbytes, values)) for b in program.buffers]

@@ -14,8 +14,10 @@ from typing import Literal, TypeAlias, get_args
 
 from rooftile.core.dtype import DType, itemsize
 
-Space: TypeAlias = Literal["input", "output", "arena", "constant", "scratch"]
+Space: TypeAlias = Literal["input", "output", "arena", "constant", "scratch", "table"]
 SPACES: tuple[Space, ...] = get_args(Space)
+NUMBER = "#"
+"""What stands in front of the name of a number of the run among a kernel's arguments."""
 Attr: TypeAlias = "bool | int | float | str | tuple[Attr, ...] | None"
 
 
@@ -23,7 +25,8 @@ Attr: TypeAlias = "bool | int | float | str | tuple[Attr, ...] | None"
 class Buffer:
     """`nbytes` of memory. `space` says whose: input and output memory is the caller's, constants
     lie at `offset` of one read-only block, arena and scratch at `offset` of the arena. A scratch
-    buffer is the workspace of a kernel: what was in it before a step does not matter.
+    buffer is the workspace of a kernel: what was in it before a step does not matter. The table
+    is that of the program's numbers, of i64.
     """
 
     name: str

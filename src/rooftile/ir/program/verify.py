@@ -121,7 +121,7 @@ def _check_step(program: Program, step: Step, where: str, trip: int = 0) -> None
                     f"{where} writes argument {place} and has {len(step.args)} arguments"
                 )
     for arg in writes(step):
-        if program.by_name[arg.buffer].space in ("input", "constant"):
+        if program.by_name[arg.buffer].space in ("input", "constant", "table"):
             space = program.by_name[arg.buffer].space
             raise InvalidIR(f"{where} writes the {space} buffer {arg.buffer!r}")
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from rooftile.core.dtype import itemsize, kind
+from rooftile.core.symbolic import hint, same, symbolic
 from rooftile.frontends.onnx.call import Call
 from rooftile.frontends.onnx.families.interpolate import Kernel, Taps, coordinates, nearest, taps
 from rooftile.frontends.onnx.registry import reads
@@ -145,6 +146,9 @@ def _scaled(
     for number, (dim, scale) in enumerate(zip(dims, scales, strict=True)):
         start, end = regions[number] if regions is not None else (0.0, 1.0)
         extent = x.dims[dim]
+        if symbolic((extent,)) and (start, end) == (0.0, 1.0) and scale == int(scale):
+            found.append(Axis(dim, extent, extent * int(scale), scale))
+            continue
         size = math.floor(np.float32(extent) * np.float32(end - start) * np.float32(scale))
         found.append(Axis(dim, extent, max(0, size), scale))
     return found
@@ -156,7 +160,11 @@ def _sized(
     """Axes whose scales follow from sizes; a policy may make all scales one."""
     if len(sizes) != len(dims) or any(size < 0 for size in sizes):
         call.invalid(f"sizes {list(sizes)} must be {len(dims)} numbers, none negative")
-    ratios = [size / max(x.dims[dim], 1) for size, dim in zip(sizes, dims, strict=True)]
+    factors = [_whole_factor(x.dims[dim], size) for size, dim in zip(sizes, dims, strict=True)]
+    ratios = [
+        factor if factor else size / max(x.dims[dim], 1)
+        for factor, size, dim in zip(factors, sizes, dims, strict=True)
+    ]
     if policy == "stretch":
         parts = zip(dims, sizes, ratios, strict=True)
         return [Axis(dim, x.dims[dim], size, ratio) for dim, size, ratio in parts]
@@ -170,6 +178,14 @@ def _sized(
         Axis(dim, extent, math.floor(scale * extent + 0.5), scale)
         for dim, extent in zip(dims, extents, strict=True)
     ]
+
+
+def _whole_factor(extent: int, size: int) -> int:
+    """How many times a symbolic extent goes into a size; 0 where that is no whole number."""
+    if not symbolic((extent, size)):
+        return 0
+    factor, rest = divmod(hint(size), max(1, hint(extent)))
+    return factor if not rest and same(size, extent * factor) else 0
 
 
 def _resized(call: Call, x: Value, axes: Sequence[Axis], manner: Manner) -> Value:
@@ -207,6 +223,9 @@ def _nearest(call: Call, x: Value, axes: Sequence[Axis], manner: Manner) -> Valu
         return x
     factors = [1] * x.rank
     for axis in axes:
+        if symbolic((axis.extent,)):
+            factors[axis.dim] = _open_factor(call, axis, manner)
+            continue
         # f32 as in onnxruntime: what lies between two elements must fall to the same one.
         places = _places(call, axis, manner, np.float32)
         chosen = nearest(places, manner.nearest, axis.scale < 1)
@@ -219,6 +238,24 @@ def _nearest(call: Call, x: Value, axes: Sequence[Axis], manner: Manner) -> Valu
         else:
             x = _picked(call, x, axis.dim, indices)
     return _repeated(call, x, factors)
+
+
+def _open_factor(call: Call, axis: Axis, manner: Manner) -> int:
+    """How often each element of a symbolic dim is repeated.
+
+    By a whole factor the places within one element do not depend on the element: what is true at
+    the number at hand is true of all. Other forms need the number itself.
+    """
+    factor = int(axis.scale)
+    known = replace(axis, extent=hint(axis.extent), size=hint(axis.extent) * factor)
+    places = _places(call, known, manner, np.float32)
+    chosen = nearest(places, manner.nearest, axis.scale < 1)
+    repeats = np.repeat(np.arange(known.extent), factor)
+    shifting = manner.coordinates in ("asymmetric", "half_pixel", "half_pixel_symmetric")
+    if not shifting or factor != axis.scale or not np.array_equal(chosen, repeats):
+        int(axis.extent)
+        call.unsupported("a resized dim of open extent by other than whole factors")
+    return factor
 
 
 def _repeated(call: Call, x: Value, factors: Sequence[int]) -> Value:
