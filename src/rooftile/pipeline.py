@@ -113,4 +113,4 @@ def _planned(graph: Graph, options: CompileOptions, machine: Machine, journal: J
             for name, least in chosen.hints.least if symbols else ():
                 symbols.reaches(chosen.kernel.axes[name].extent, least)
             works.append(Work(region, chosen.kernel, chosen.hints, item.arguments))
-    return Plan(graph, tuple(works), aliases)
+    return Plan(graph, tuple(works), aliases, parts)

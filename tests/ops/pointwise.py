@@ -48,6 +48,9 @@ class Pointwise:
             tile = Reduce(op, tile, axis.names[0])
         return tile
 
+    def number(self, extent: int) -> Tile:
+        return Const(extent, "i64")
+
     def split(self, index: Affine, sizes: Sequence[int]) -> Index:
         parts = []
         inner = int(np.prod(sizes))

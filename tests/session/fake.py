@@ -14,6 +14,7 @@ from onnx import TensorProto, helper
 from rooftile.codegen.llvm.entry import entry_text
 from rooftile.core.journal import Journal
 from rooftile.core.options import CompileOptions
+from rooftile.core.symbolic import Symbols
 from rooftile.ir.program import Arg, Buffer, KernelFacts, Launch, Port, Program
 from rooftile.native import assemble, host_target
 from rooftile.runtime import Executable
@@ -76,6 +77,7 @@ class Compilation:
     """What the pipeline gives, as far as sessions use it."""
 
     executable: Executable
+    template: None = None
     graph: str = "graph"
 
 
@@ -91,15 +93,16 @@ class Pipeline:
         shapes: Mapping[str, tuple[int, ...]],
         options: CompileOptions,
         journal: Journal,
+        symbols: Symbols | None = None,
     ) -> Compilation:
         assert model is not None
         self.calls.append((dict(shapes), options))
         made = program(shapes["x"])
-        symbols = {"inc": "increment"}
-        texts = [KERNEL.format(count=math.prod(shapes["x"])), entry_text(made, symbols)]
+        names = {"inc": "increment"}
+        texts = [KERNEL.format(count=math.prod(shapes["x"])), entry_text(made, names)]
         journal.add("fuse", ("Add_0", "Identity_1"), "taken", "same map", bytes_saved=8)
         objects = [assemble(text, host_target()) for text in texts]
-        return Compilation(Executable(made, objects, symbols, b""))
+        return Compilation(Executable(made, objects, names, b""))
 
     def module(self) -> ModuleType:
         """It as the module `rooftile.pipeline`."""

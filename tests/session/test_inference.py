@@ -12,7 +12,7 @@ import onnx
 import pytest
 
 import rooftile as rt
-from rooftile.session import inference
+from rooftile.session import programs
 
 pytestmark = pytest.mark.usefixtures("pipeline")
 X = np.arange(6, dtype=np.float32).reshape(2, 3)
@@ -65,7 +65,7 @@ def test_open_dims_compile_once_per_shape(pipeline: fake.Pipeline) -> None:
 def test_the_shape_used_longest_ago_goes(
     pipeline: fake.Pipeline, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(inference, "KEPT_PROGRAMS", 2)
+    monkeypatch.setattr(programs, "KEPT_PROGRAMS", 2)
     session = rt.InferenceSession(fake.model([0]))
     for count in (1, 2, 1, 3, 1, 2):
         session.run(None, {"x": np.ones(count, np.float32)})

@@ -9,6 +9,7 @@ equation. What was compiled therefore holds for all values that keep the guards.
 
 from __future__ import annotations
 
+import math
 import operator
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -89,6 +90,11 @@ def _quotient_value(atom: Quotient, values: Mapping[str, int]) -> int:
     return atom.over.value(values) // max(1, atom.by.value(values))
 
 
+def _unit(atom: Quotient) -> int:
+    """The divisor of a quotient by a number."""
+    return atom.by.const if atom.by.is_const else 1
+
+
 def _poly(terms: Mapping[Monomial, int]) -> Poly:
     kept = {product: coef for product, coef in terms.items() if coef}
     return Poly(tuple(sorted(kept.items(), key=_place)))
@@ -143,7 +149,7 @@ def _divided(a: Poly, b: Poly) -> Poly:
     inner = _lone_quotient(remainder)
     if inner is not None and b.is_const and inner.by.is_const:
         return _plus(_poly(whole), _divided(inner.over, _times(inner.by, b)))
-    if all(coef < 0 for product, coef in remainder.terms if product):
+    if b.is_const and all(coef < 0 for product, coef in remainder.terms if product):
         # Rounded down below zero is rounded up above it: one form for both spellings.
         above = _plus(_plus(b, _const(1), -1), remainder, -1)
         return _plus(_poly(whole), _divided(above, b), -1)
@@ -196,15 +202,24 @@ class Symbols:
 
     pinned: set[str] = field(default_factory=set)
     """Symbols that had to be taken for the numbers at hand."""
+    divided: dict[str, int] = field(default_factory=dict)
+    """Symbols of which quotients were assumed to be equal: they should be multiples of this."""
     fixed: frozenset[str] = frozenset()
     """Names that are no symbols, but the numbers at hand."""
+    units: Mapping[str, int] = field(default_factory=dict)
+    """What extents are multiples of: the symbol counts these."""
 
     def new(self, name: str, value: int) -> int:
-        """A symbol whose value at hand is at least 2; smaller values are no symbols."""
-        if value < LEAST or name in self.fixed:
+        """An extent of which a symbol counts the units, one each if not said otherwise.
+
+        The number itself where the symbol would be below 2, where it is not a multiple, or where
+        the name stands for no symbol.
+        """
+        unit = self.units.get(name, 1)
+        if value // unit < LEAST or value % unit or name in self.fixed:
             return value
-        self.values[name] = value
-        return Sym(self, _poly({(name,): 1}))
+        self.values[name] = value // unit
+        return Sym(self, _poly({(name,): unit}))
 
     def assume(self, poly: Poly, equal: bool) -> None:
         """Keep a guard, unless it says nothing."""
@@ -223,9 +238,26 @@ class Symbols:
         self.pinned.update(poly.names)
         return value
 
-    def without_pinned(self) -> Symbols:
-        """No symbols yet, but the names of those that must be numbers."""
-        return Symbols(fixed=self.fixed | self.pinned)
+    def equate(self, a: Poly, b: Poly) -> None:
+        """Assume that two numbers are equal. What they are quotients of had better be a multiple
+        of the divisors: then they are one number, whatever it is."""
+        apart = _plus(a, b, -1)
+        self.assume(apart, equal=True)
+        for atom in apart.atoms:
+            for name in atom.over.names if isinstance(atom, Quotient) else ():
+                unit = self.units.get(name, 1) * math.lcm(self.divided.get(name, 1), _unit(atom))
+                if not self.values[name] * self.units.get(name, 1) % unit:
+                    self.divided[name] = unit // self.units.get(name, 1)
+
+    def again(self) -> Symbols | None:
+        """A better start with what was learned; None where there is nothing to better.
+
+        What had to be a number somewhere is one everywhere; what is best counted in units is.
+        """
+        if not self.pinned and not self.divided:
+            return None
+        units = {name: unit * self.units.get(name, 1) for name, unit in self.divided.items()}
+        return Symbols(fixed=self.fixed | self.pinned, units={**self.units, **units})
 
     def _least(self, atom: Atom) -> int:
         """A number that an atom is never below; very small where none is known."""
@@ -489,7 +521,7 @@ def same(a: int, b: int) -> bool:
         return False
     apart = a - b
     if isinstance(apart, Sym):
-        apart.symbols.assume(apart.poly, equal=True)
+        apart.symbols.equate(apart.poly, _const(0))
         return True
     return False
 

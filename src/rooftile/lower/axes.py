@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from rooftile.core.affine import Affine, affine
 from rooftile.core.errors import NotLowered
-from rooftile.core.symbolic import Sym
+from rooftile.core.symbolic import Sym, hint
 from rooftile.ops import Index
 
 
@@ -45,8 +45,6 @@ class Axes:
         stride = extent
         for number, factor in enumerate(factors):
             stride //= factor
-            if isinstance(stride, Sym):
-                raise NotLowered(f"{self.region}: axis {name} splits at {stride}, a run's number")
             total = total + self._parts(f"{name}.{number}", factor) * stride
         return total
 
@@ -91,7 +89,7 @@ class Axes:
         """The dim that an axis moves along, if it moves along one alone."""
         if coef < 0:
             raise NotLowered(f"{self.region}: a reversed axis meets a reshape")
-        dim = next((d for d, stride in enumerate(strides) if coef % stride == 0), None)
+        dim = next((d for d, stride in enumerate(strides) if _divides(stride, coef)), None)
         if dim is None:
             raise NotLowered(f"{self.region}: axis {name} crosses a reshape unevenly")
         if coef // strides[dim] * (self.extents[name] - 1) >= sizes[dim]:
@@ -100,13 +98,21 @@ class Axes:
 
     def _factors(self, name: str, coef: int, strides: Sequence[int]) -> tuple[int, ...]:
         left = extent = self.extents[name]
-        cuts = {s // coef for s in strides if s > coef and s % coef == 0 and s // coef < extent}
+        wide = [stride for stride in strides if stride > coef and _divides(coef, stride)]
+        cuts = {stride // coef for stride in wide if stride // coef < extent}
         factors: list[int] = []
-        for cut in sorted(cuts, reverse=True):
-            if left % cut:
+        for cut in sorted(cuts, key=hint, reverse=True):
+            if not _divides(cut, left):
                 raise NotLowered(f"{self.region}: axis {name} of {extent} does not split")
             factors.append(left // cut)
             left = cut
         if not factors:
             raise NotLowered(f"{self.region}: axis {name} of {extent} does not split")
         return (*factors, left)
+
+
+def _divides(stride: int, number: int) -> bool:
+    """Whether a number is a multiple of another, whatever the values of symbols."""
+    if isinstance(stride, Sym) and not isinstance(number, Sym):
+        return number == 0
+    return number // stride * stride == number

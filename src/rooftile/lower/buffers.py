@@ -9,7 +9,7 @@ import numpy as np
 
 from rooftile.core.affine import Affine
 from rooftile.core.errors import NotLowered
-from rooftile.core.symbolic import Sym
+from rooftile.core.symbolic import Sym, symbolic
 from rooftile.ir.graph import Array, Value
 from rooftile.ir.program.records import NUMBER
 from rooftile.ir.tile import Buf, Const, Load, Map, Tile
@@ -64,7 +64,10 @@ class Buffers:
         NotLowered for an index that is a tile into a part of a larger buffer: it could reach into
         the parts beside it.
         """
-        view = self.views.get(value.name) or View(value.name, value.dims, (0,) * value.rank)
+        whole = (0,) * value.rank
+        view = self.views.get(value.name) or View(value.name, value.dims, whole)
+        if symbolic(view.start):  # the kernel is given the place where the part starts
+            view = View(value.name, view.shape, whole)
         buf = self.by_value.get(view.buffer)
         if buf is None:
             count = sum(known.name.startswith(letter) for known in self.by_value.values())

@@ -6,11 +6,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from rooftile.core.affine import Affine, affine
 from rooftile.core.errors import NotLowered
-from rooftile.core.symbolic import Sym, symbolic, to_dim
+from rooftile.core.symbolic import to_dim
 from rooftile.ir.graph import Array, Node, Region, Value
 from rooftile.ir.tile import (
     Axis,
@@ -23,12 +23,10 @@ from rooftile.ir.tile import (
     Ref,
     Store,
     Tile,
-    expressions,
-    stores,
-    subtiles,
 )
 from rooftile.lower.axes import Axes, Refine
 from rooftile.lower.buffers import Buffers
+from rooftile.lower.opened import with_named_extents
 from rooftile.lower.program import whole_program
 from rooftile.lower.records import Lowered, View
 from rooftile.lower.tidy import tidied
@@ -114,11 +112,9 @@ class _Lowering:
             buf, place = self.buffers.place(output, index, "y")
             stores.append(Store(buf.name, place, tile))
         arguments = self.buffers.by_value
-        bufs = tuple(_with_dims(buf) for buf in arguments.values())
-        axes = tuple(Axis(name, to_dim(extent)) for name, extent in self.axes.extents.items())
-        kernel = Kernel("kernel", bufs, (), axes, (*self.lets, *stores))
-        _check_numbers(kernel)
-        kernel, kept = tidied(kernel)
+        axes = tuple(Axis(name, extent) for name, extent in self.axes.extents.items())
+        kernel = Kernel("kernel", tuple(arguments.values()), (), axes, (*self.lets, *stores))
+        kernel, kept = tidied(with_named_extents(kernel))
         return Lowered(kernel, tuple(n for n, buf in arguments.items() if buf.name in kept))
 
     def _root_index(self, value: Value) -> Index:
@@ -258,28 +254,6 @@ class _Build:
 
     def split(self, index: Affine, sizes: Sequence[int]) -> Index:
         return self.lowering.axes.split(index, sizes)
-
-
-def _with_dims(buf: Buf) -> Buf:
-    """A buffer whose symbolic extents have the names that the kernel knows them by."""
-    return replace(buf, shape=tuple(to_dim(extent) for extent in buf.shape))  # type: ignore
-
-
-def _check_numbers(kernel: Kernel) -> None:
-    """NotLowered where a number that only a run knows became part of an index or of a constant."""
-    for tile in (part for top in expressions(kernel.body) for part in subtiles(top)):
-        if isinstance(tile, Const) and isinstance(tile.value, Sym):
-            raise NotLowered(f"{tile.value} is a number of the run: it is no constant")
-        if isinstance(tile, Load):
-            _check_index(tile.index)
-    for store in stores(kernel.body):
-        _check_index(store.index)
-
-
-def _check_index(index: tuple[Affine | Tile, ...]) -> None:
-    for part in index:
-        if isinstance(part, Affine) and symbolic((part.const, *(coef for _, coef in part.terms))):
-            raise NotLowered(f"index {part} moves by a number of the run")
 
 
 def _body(node: Node) -> Callable[[Node, Index, Body], Tile]:

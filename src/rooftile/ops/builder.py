@@ -192,8 +192,7 @@ class Builder:
     def _fold(
         self, op: str, attributes: dict[str, Any], inputs: Sequence[Value], kind: Type
     ) -> Array | None:
-        sized = [item for value in attributes.values() if isinstance(value, tuple) for item in value]
-        if symbolic((*kind[0], *sized)):
+        if symbolic(kind[0]) or any(map(_is_open, attributes.values())):
             return None
         arrays = [self.constants.get(value.name) for value in inputs]
         known = [array for array in arrays if array is not None]
@@ -210,6 +209,11 @@ class Builder:
             return evaluate_op(op, attributes, known, kind)
         except InvalidInput:  # an index out of range: an error of the run, if it comes to that
             return None
+
+
+def _is_open(attribute: Any) -> bool:
+    """Whether an attribute holds a number that only a run knows."""
+    return symbolic(attribute if isinstance(attribute, tuple) else (attribute,))
 
 
 def evaluate_op(

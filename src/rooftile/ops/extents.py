@@ -13,6 +13,7 @@ import numpy as np
 
 from rooftile.core.dtype import kind as dtype_kind
 from rooftile.core.dtype import to_numpy
+from rooftile.core.symbolic import Sym
 from rooftile.ir.graph import Array
 from rooftile.ops.base import OPS, Type
 
@@ -20,10 +21,28 @@ MOST = 4096
 """Larger arrays are no shapes."""
 
 
+class _NoForm(Exception):
+    """An operation whose result is no sum of products of symbols."""
+
+
 def _divided(a: Any, b: Any) -> Any:
     """Division of integers rounds toward zero."""
     whole = abs(a) // abs(b)
     return whole if (a >= 0) == (b > 0) else -whole
+
+
+def _exactly_divided(a: Any, b: Any) -> Any:
+    """Division of floats that hold whole numbers, where it leaves no rest."""
+    if not b or isinstance(a // b * b - a, Sym) or a // b * b != a:
+        raise _NoForm
+    return a // b
+
+
+def _whole(x: Any) -> Any:
+    """A number as an int."""
+    if isinstance(x, Sym) or x == int(x):
+        return x if isinstance(x, Sym) else int(x)
+    raise _NoForm
 
 
 def _elementwise(function: Callable[..., Any], count: int) -> Callable[..., Array]:
@@ -46,6 +65,9 @@ _NUMBERS: Mapping[str, Callable[..., Any]] = {
     "and": _elementwise(lambda a, b: a and b, 2),
     "or": _elementwise(lambda a, b: a or b, 2),
     "where": _elementwise(lambda c, a, b: a if c else b, 3),
+    "floor": _elementwise(lambda a: a, 1),
+    "ceil": _elementwise(lambda a: a, 1),
+    "round": _elementwise(lambda a: a, 1),
 }
 _MOVES = frozenset(
     ("transpose", "broadcast", "slice", "reshape", "concat", "gather", "gather_elements")
@@ -61,14 +83,27 @@ _TOTALS = {
 def fold_extents(
     op: str, attrs: Mapping[str, Any], arrays: Sequence[Array | None], kind: Type
 ) -> Array | None:
-    """The result of an op on arrays some of which hold symbols; None where it has no such form."""
+    """The result of an op on arrays some of which hold symbols; None where it has no such form.
+
+    Floats take part as far as they are whole numbers.
+    """
+    try:
+        return _folded(op, attrs, arrays, kind)
+    except (_NoForm, OverflowError, ValueError):  # fractions, infinity, NaN
+        return None
+
+
+def _folded(
+    op: str, attrs: Mapping[str, Any], arrays: Sequence[Array | None], kind: Type
+) -> Array | None:
     shape, dtype = kind
     known = [array.astype(object) for array in arrays if array is not None]
     if len(known) < len(arrays) or any(array.size > MOST for array in known):
         return None
-    if dtype_kind(dtype) not in ("int", "uint", "bool"):
-        return None
-    if op in _NUMBERS:
+    known = [_elementwise(_whole, 1)(array) for array in known]
+    if op == "div" and dtype_kind(dtype) == "float":
+        found = _elementwise(_exactly_divided, 2)(*known)
+    elif op in _NUMBERS:
         found = _NUMBERS[op](*known)
     elif op == "cast":
         found = known[0]

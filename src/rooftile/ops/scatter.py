@@ -13,7 +13,7 @@ import numpy as np
 from rooftile.core.affine import Affine, affine
 from rooftile.core.errors import InvalidInput
 from rooftile.ir.graph import Array, Node, Value
-from rooftile.ir.tile import Axis, Buf, Kernel, Load, Store
+from rooftile.ir.tile import Axis, Buf, Const, Kernel, Load, Store
 from rooftile.ops.base import Op, Type, register
 from rooftile.ops.gather_nd import wrapped
 from rooftile.ops.rules import (

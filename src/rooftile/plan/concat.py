@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from rooftile.core.journal import Journal
+from rooftile.core.symbolic import symbolic
 from rooftile.ir.graph import Graph, Node, attrs
 from rooftile.ops import OPS
 from rooftile.ops.reshape import nested
@@ -58,6 +59,9 @@ def _why_not(graph: Graph, name: str, uses: int, axis: int) -> str:
         return "it is a concat itself"
     if any(_is_flat(graph, node) for node in (producer, *graph.consumers[name])):
         return "it is reshaped to dims that are not parts of its own: only whole buffers are"
+    open_part = symbolic((graph.values[name].dims[axis],))
+    if open_part and producer.op == "reshape":
+        return "it is reshaped, and only a run knows the strides that it would have as a part"
     if any(map(is_alone, (producer, *graph.consumers[name]))):
         return f"it is a whole tensor in memory for {producer.op}"
     if OPS[producer.op].program is not None:

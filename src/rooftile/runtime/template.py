@@ -52,9 +52,12 @@ class Template:
             if len(shape) != len(port.shape):
                 return None
             for extent, size in zip(port.shape, shape, strict=True):
-                # An input's dim is a number or one symbol.
-                name = str(extent) if isinstance(extent, Sym) else ""
-                if (found.setdefault(name, size) if name else extent) != size:
+                if not isinstance(extent, Sym):
+                    if extent != size:
+                        return None
+                    continue
+                [((name,), unit)] = extent.poly.terms  # an input's dim is so many units
+                if size % unit or found.setdefault(str(name), size // unit) != size // unit:
                     return None
         return found if self.symbols.hold(found) else None
 

@@ -111,29 +111,26 @@ class _Recipe:
 
     def _open_axes(self) -> None:
         """Free axes of open extent become tiles of the grid, reduced ones loops."""
-        vectorised = self._vectorised()
         for dot in self.dots:
             self._check_columns(dot)
-        for axis in self._free_axes(0):
-            if axis.name in self.open:
-                size, least = self._open_tile(axis.name, vectorised)
-                self.kernel = to_grid(self.kernel, axis.name, size if size > 1 else "point")
-                self.least[axis.name] = least
+        vectorised = self._vectorised()
+        free = [axis.name for axis in self._free_axes(0) if axis.name in self.open]
+        rows = [name for name in free if any(name in self.scope.dims(dot) for dot in self.dots)]
+        for name in free:
+            size, least = 1, 1
+            room = 1 << (self.extents[name].bit_length() - 1)
+            if name == vectorised:
+                size, least = min(room, self.lanes * 8), min(room, self.lanes)
+            elif name == next(iter(reversed([n for n in rows if n != vectorised])), None):
+                size, least = min(room, 32), max(1, min(room // 2, 8))
+            self.kernel = to_grid(self.kernel, name, size if size > 1 else "point")
+            self.least[name] = least
         for axis in self.kernel.whole:
             if axis.name in self.open:
                 if axis.name not in reduced_axes(self.kernel):
                     why = refusal(self.kernel, axis.name)
                     raise NotLowered(f"axis {axis.name} of open extent stays whole: {why}")
                 self.kernel = loop_over(self.kernel, axis.name, self.lanes * 4)
-
-    def _open_tile(self, name: str, vectorised: str | None) -> tuple[int, int]:
-        """Elements of a tile along a free axis of open extent, and of those at its end."""
-        room = 1 << (self.extents[name].bit_length() - 1)
-        if name == vectorised:
-            return min(room, self.lanes * 8), min(room, self.lanes)
-        if any(name in self.scope.dims(dot) for dot in self.dots):
-            return min(room, 32), min(room, 8)
-        return 1, 1
 
     def _check_columns(self, dot: Dot) -> None:
         """Operands that lie across vectors of open extent cannot be staged: they are stored."""

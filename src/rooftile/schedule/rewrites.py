@@ -104,9 +104,31 @@ def refusal(kernel: Kernel, name: str, after: int = 0) -> str | None:
         if kernel.buf(store.buf).space == "memory" and not named:
             return f"{store.buf} does not name it"
         for load in parts:
-            if isinstance(load, Load) and load.buf == store.buf and load.index != store.index:
+            if isinstance(load, Load) and load.buf == store.buf and _crosses(kernel, load, store, name):
                 return f"{store.buf} is read elsewhere than it is stored"
     return None
+
+
+def _crosses(kernel: Kernel, load: Load, store: Store, name: str) -> bool:
+    """Whether a load along an axis may read what a store at another place of the axis writes."""
+    for read, written in zip(load.index, store.index, strict=True):
+        if not isinstance(written, Affine) or not isinstance(read, Affine):
+            continue
+        if written.names == (name,) and read == written:
+            return False
+        if _apart(kernel, read, written):
+            return False
+    return load.index != store.index
+
+
+def _apart(kernel: Kernel, a: Affine, b: Affine) -> bool:
+    """Whether two indices of a dim never meet."""
+    extents = {name: kernel.axes[name].extent for name in (*a.names, *b.names)}
+    sizes = {name: extent for name, extent in extents.items() if isinstance(extent, int)}
+    if len(sizes) < len(extents):
+        return False
+    (a_low, a_high), (b_low, b_high) = a.range(sizes), b.range(sizes)
+    return a_high < b_low or b_high < a_low
 
 
 def _refuse(kernel: Kernel, name: str, why: str | None) -> None:

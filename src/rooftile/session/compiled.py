@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Any
 from rooftile.core.errors import InvalidInput
 from rooftile.core.journal import Decision, Journal
 from rooftile.core.options import CompileOptions
+from rooftile.core.symbolic import Symbols
 from rooftile.ir.program import Program
-from rooftile.runtime import Executable
+from rooftile.runtime import Executable, Template
 from rooftile.runtime import load as load_executable
 from rooftile.runtime import save as save_executable
 from rooftile.session.guard import check_memory, guarded
@@ -29,13 +30,15 @@ class Compiled:
     """A model compiled for one set of input shapes. Safe to call from several threads.
 
     `executable` runs it, `program` is what it runs, `journal` what was decided on the way.
-    `compilation` holds the pipeline's stages; None for a model that was loaded.
+    `compilation` holds the pipeline's stages; None for a model that was loaded. `template` serves
+    other shapes with the same code, where dims were left open.
     """
 
     def __init__(self, executable: Executable, journal: Journal, compilation: Any = None) -> None:
         self.executable = executable
         self.journal = journal
         self.compilation = compilation
+        self.template: Template | None = compilation.template if compilation else None
         self.input_names = [port.name for port in executable.program.inputs]
         self.output_names = [port.name for port in executable.program.outputs]
 
@@ -101,10 +104,12 @@ def compile(
     model: Any,
     options: SessionOptions | CompileOptions | None = None,
     shapes: Mapping[str, Sequence[int]] | None = None,
+    open_dims: bool = False,
 ) -> Compiled:
     """Compile a model: a path, bytes or an onnx.ModelProto.
 
-    `shapes`: the shape of each input by name, needed where the model leaves dims open.
+    `shapes`: the shape of each input by name, needed where the model leaves dims open. With
+    `open_dims` what the model leaves open stays so, and the result has a `template`.
     InvalidModel, UnsupportedOp, UnsupportedType or InvalidOption say what stands in the way.
     """
     from rooftile.pipeline import compile_model
@@ -112,7 +117,8 @@ def compile(
     journal = Journal()
     wanted = {name: tuple(map(int, shape)) for name, shape in (shapes or {}).items()}
     with guarded("the model"):
-        compilation = compile_model(model, wanted, compile_options(options), journal)
+        symbols = Symbols() if open_dims else None
+        compilation = compile_model(model, wanted, compile_options(options), journal, symbols)
     check_memory(compilation.executable.program)
     return Compiled(compilation.executable, journal, compilation)
 

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import threading
-from collections import OrderedDict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -26,6 +24,7 @@ from rooftile.session.guard import check_shapes, guarded
 from rooftile.session.narrow import Boundary
 from rooftile.session.options import CPU, Providers, SessionOptions, check_providers
 from rooftile.session.options import compile_options as checked
+from rooftile.session.programs import Programs, Shapes
 from rooftile.session.segment import Shared
 from rooftile.session.segmented import Segmented
 from rooftile.session.taking import Taken, is_tensor, takers
@@ -33,11 +32,6 @@ from rooftile.session.values import Array, OrtValue
 
 if TYPE_CHECKING:
     from rooftile.report import Explanation
-
-KEPT_PROGRAMS = 16
-"""How many sets of input shapes a session keeps compiled; the one used longest ago goes."""
-
-Shapes = tuple[tuple[int, ...], ...]
 
 
 @dataclass(frozen=True)
@@ -66,7 +60,8 @@ class InferenceSession:
     """A model ready to run. Safe to use from several threads.
 
     A model whose input shapes are all known compiles in the constructor. One with open dims
-    compiles at the first run of each set of shapes, for which its file must still be there.
+    compiles at the first run for its shapes, and at the first run of other shapes once more for
+    all of them, as far as its ops allow; its file must still be there.
     Kernels run on one thread for now, whatever `intra_op_num_threads` says.
     """
 
@@ -93,7 +88,7 @@ class InferenceSession:
         self._output_names = [item.name for item in self._outputs]
         self._name = found.graph_name or "the model"
         self._wanted = [self._bound(item.shape) for item in self._inputs]
-        self._programs = _Programs(self._compile)
+        self._programs = Programs(self._compile)
         self._fixed: Compiled | None = None
         self._steps: Segmented | None = None
         self._takers: list[Taken] = []
@@ -229,10 +224,10 @@ class InferenceSession:
             raise InvalidInput(f"{self._name} has no output {unknown[0]!r}; it gives {listed}")
         return [self._output_names.index(name) for name in names]
 
-    def _compile(self, shapes: Shapes) -> Compiled:
+    def _compile(self, shapes: Shapes, open_dims: bool = False) -> Compiled:
         check_shapes(self._name, shapes)
         named = dict(zip(self._input_names, shapes, strict=True))
-        compiled = compile(self._model, self._compile_options, named)
+        compiled = compile(self._model, self._compile_options, named, open_dims)
         compiled.compilation = None  # its graph holds the weights a second time
         return compiled
 
@@ -310,42 +305,6 @@ class InferenceSession:
                     f"input {name!r} has the shape {list(shape)}, the model takes [{shown}]"
                 )
         return tuple(shapes)
-
-
-class _Programs:
-    """Compiled models by input shapes. Two threads never compile for the same shapes."""
-
-    def __init__(self, make: Callable[[Shapes], Compiled]) -> None:
-        self._make = make
-        self._kept: OrderedDict[Shapes, Compiled] = OrderedDict()
-        self._lock = threading.Lock()
-        self._compiling = threading.Lock()
-
-    def get(self, shapes: Shapes) -> Compiled:
-        found = self._find(shapes)
-        if found is not None:
-            return found
-        with self._compiling:
-            found = self._find(shapes)
-            if found is None:
-                found = self._make(shapes)
-                with self._lock:
-                    self._kept[shapes] = found
-                    if len(self._kept) > KEPT_PROGRAMS:
-                        self._kept.popitem(last=False)
-            return found
-
-    def every(self) -> list[Compiled]:
-        """All that are kept."""
-        with self._lock:
-            return list(self._kept.values())
-
-    def _find(self, shapes: Shapes) -> Compiled | None:
-        with self._lock:
-            found = self._kept.get(shapes)
-            if found is not None:
-                self._kept.move_to_end(shapes)
-            return found
 
 
 def _node_arg(item: Any) -> NodeArg:

@@ -18,6 +18,7 @@ from rooftile.ir.tile.text import to_text
 from rooftile.machine.model import Machine
 from rooftile.native.cache import build as compile_objects
 from rooftile.native.target import Target, host_target
+from rooftile.plan.concat import Part
 from rooftile.plan.cost import nbytes, predict
 
 
@@ -46,11 +47,13 @@ class LoopWork:
 
 @dataclass(frozen=True)
 class Plan:
-    """A graph as work in order. `aliases`: outputs that lie in another value's memory."""
+    """A graph as work in order. `aliases`: outputs that lie in another value's memory; `parts`:
+    values that are parts of larger buffers."""
 
     graph: Graph
     works: tuple[Work | LoopWork, ...]
     aliases: Mapping[str, str]
+    parts: Mapping[str, Part] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -69,7 +72,7 @@ def build(plan: Plan, machine: Machine) -> Built:
     """Generate, compile and link."""
     target = host_target()
     maker = _Maker(machine, target)
-    linked = link(plan.graph, maker.units(plan), plan.aliases)
+    linked = link(plan.graph, maker.units(plan), plan.aliases, plan.parts)
     sources = [*(text.text for text in maker.texts.values()), linked.entry]
     objects = compile_objects(sources, target)
     symbols = {name: name for name in maker.texts}
@@ -104,7 +107,8 @@ class _Maker:
     def _loop(self, work: LoopWork) -> LoopUnit:
         units, body = self.units(work.body), work.body
         facts = loop_facts(work, [unit.facts for unit in units])
-        return LoopUnit(work.node, body.graph, units, work.results, body.aliases, facts)
+        results, places = work.results, (body.aliases, body.parts)
+        return LoopUnit(work.node, body.graph, units, results, *places, facts)
 
 
 def named(kernel: Kernel, region: Region, hints: Hints) -> Kernel:

@@ -14,6 +14,7 @@ from rooftile.ir.graph import Array, Graph, symbols_in
 from rooftile.ir.program import Buffer, Port, Program, Step, lifetimes, placed
 from rooftile.ir.program.place import sizes_in
 from rooftile.native.aligned import aligned
+from rooftile.plan.concat import Part
 
 ENTRY = "rooftile_entry"
 
@@ -27,15 +28,23 @@ class Linked:
     constants: Array
 
 
-def link(graph: Graph, units: Sequence[AnyUnit], aliases: Mapping[str, str]) -> Linked:
-    """`aliases`: for outputs of the graph that lie in another value's memory, its name."""
-    return _Linker(graph, aliases).run(units)
+def link(
+    graph: Graph,
+    units: Sequence[AnyUnit],
+    aliases: Mapping[str, str],
+    parts: Mapping[str, Part] | None = None,
+) -> Linked:
+    """`aliases`: for outputs of the graph that lie in another value's memory, its name.
+    `parts`: the larger buffers that values are parts of."""
+    return _Linker(graph, aliases, parts or {}).run(units)
 
 
 class _Linker:
-    def __init__(self, graph: Graph, aliases: Mapping[str, str]) -> None:
+    def __init__(
+        self, graph: Graph, aliases: Mapping[str, str], parts: Mapping[str, Part]
+    ) -> None:
         self.graph = graph
-        self.writer = StepWriter(graph, aliases)
+        self.writer = StepWriter(graph, aliases, parts)
         self.constants = self.writer.constants
 
     def run(self, units: Sequence[AnyUnit]) -> Linked:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
 import numpy as np
@@ -22,6 +22,7 @@ from rooftile.ir.program.records import NUMBER
 from rooftile.ir.tile import Buf, Kernel
 from rooftile.ir.tile.layout import pack
 from rooftile.ops.scan import parts_of
+from rooftile.plan.concat import Part
 
 
 @dataclass(frozen=True)
@@ -47,6 +48,7 @@ class LoopUnit:
     units: tuple[AnyUnit, ...]
     results: tuple[str, ...]
     aliases: Mapping[str, str]
+    parts: Mapping[str, Part]
     facts: KernelFacts
 
 
@@ -60,6 +62,7 @@ class Scope:
 
     graph: Graph
     aliases: Mapping[str, str]
+    parts: Mapping[str, Part] = field(default_factory=dict)
     prefix: str = ""
     bound: dict[str, Arg] = field(default_factory=dict)
 
@@ -73,8 +76,10 @@ class Scope:
 class StepWriter:
     """Makes steps; collects the constants, the sizes of buffers and the scratch that they need."""
 
-    def __init__(self, graph: Graph, aliases: Mapping[str, str]) -> None:
-        self.outermost = Scope(graph, aliases)
+    def __init__(
+        self, graph: Graph, aliases: Mapping[str, str], parts: Mapping[str, Part]
+    ) -> None:
+        self.outermost = Scope(graph, aliases, parts)
         self.constants: dict[str, Array] = {}
         self.nbytes: dict[str, int] = {}
         self.scratch_bytes = 0
@@ -101,6 +106,10 @@ class StepWriter:
             number = name.removeprefix(NUMBER)
             self.numbers.setdefault(number)
             return Arg(self.table, 8 * list(self.numbers).index(number))
+        part = scope.parts.get(name)
+        if part is not None:
+            whole = self.place(part.buffer, scope)
+            return replace(whole, offset=whole.offset + _offset(part, scope.graph))
         name = scope.home(name)
         if name in scope.bound:
             return scope.bound[name]
@@ -156,7 +165,7 @@ class StepWriter:
             prefix += "/"
         before: list[Step] = []
         after: list[Step] = []
-        inner = Scope(unit.body, unit.aliases, prefix)
+        inner = Scope(unit.body, unit.aliases, unit.parts, prefix)
         results = [
             self._still(self.place(value.name, scope), nbytes_of(scope.graph, value.name), after)
             for value in node.outputs
@@ -223,6 +232,15 @@ class StepWriter:
             number += 1
         self.nbytes[name] = size
         return name
+
+
+def _offset(part: Part, graph: Graph) -> int:
+    """The byte at which a part of a larger buffer starts."""
+    value = graph.values[part.buffer]
+    offset = 0
+    for start, extent in zip(part.start, value.dims, strict=True):
+        offset = offset * extent + start
+    return offset * itemsize(value.dtype)
 
 
 def nbytes_of(graph: Graph, name: str) -> int:

@@ -104,6 +104,11 @@ class Call:
             )
         return array
 
+    def known(self, number: int, what: str) -> Array:
+        """The content of input `number`, which may hold symbols, as an array of objects."""
+        extents = self.builder.extents.get(self.input(number).name)
+        return self.array(number, what) if extents is None else extents
+
     def input_ints(self, number: int, what: str) -> tuple[int, ...]:
         """The content of input `number` as integers, symbols among them."""
         extents = self.builder.extents.get(self.input(number).name)

@@ -32,18 +32,21 @@ def read(model: Model, shapes: Shapes | None = None, symbols: Symbols | None = N
         try:
             graph = _Reader(loaded, shapes or {}, symbols).read()
         except RooftileError:
-            if symbols is None or not symbols.pinned:
+            better = symbols.again() if symbols else None
+            if better is None:
                 raise
         else:
-            if symbols is None or not symbols.pinned:
+            better = symbols.again() if symbols else None
+            if better is None:
                 return graph
-        # What had to be a number somewhere is one everywhere.
-        symbols = symbols.without_pinned()
+        symbols = better
 
 
 class _Reader:
     def __init__(self, loaded: Loaded, shapes: Shapes, open_dims: Symbols | None = None) -> None:
         self.open_dims = open_dims
+        self.taken: dict[str, int] = {}
+        """The extents that symbols' names stand for."""
         self.loaded = loaded
         self.graph = loaded.proto.graph
         self.shapes = shapes
@@ -95,8 +98,8 @@ class _Reader:
                 found.append(extent)
                 continue
             name = _symbol_name(dim if isinstance(dim, str) else f"{item.name}_{number}")
-            known = self.open_dims.values
-            while known.get(name, extent) != extent:
+            known = self.taken
+            while known.setdefault(name, extent) != extent:
                 name += "_"
             found.append(self.open_dims.new(name, extent))
         return found

@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 
+from rooftile.core.symbolic import symbolic
 from rooftile.frontends.onnx.call import Call
 from rooftile.frontends.onnx.registry import reads
 from rooftile.frontends.onnx.tensors import element_type
@@ -43,15 +44,25 @@ def constant_of_shape(call: Call) -> Value:
 def arange(call: Call) -> Value:
     """Numbers from start up to limit by delta, all three known before the run."""
     start, limit, delta = (
-        call.array(number, name).reshape(())
+        call.known(number, name).reshape(()).item()
         for number, name in enumerate(("start", "limit", "delta"))
     )
-    if not float(delta):
+    if not delta:
         call.invalid("delta is 0")
-    count = max(0, math.ceil((limit.item() - start.item()) / delta.item()))
+    if symbolic((start, limit, delta)):
+        start, limit, delta = map(_as_int, (start, limit, delta))
+        count = max(0, -((start - limit) // delta))
+    else:
+        count = max(0, math.ceil((limit - start) / delta))
     dtype = call.input(0).dtype
     steps = call.emit("iota", shape=(count,), axis=0, dtype=dtype)
-    return call.elementwise("add", call.elementwise("mul", steps, delta.item()), start.item())
+    scaled = call.elementwise("mul", steps, call.constant(delta, dtype))
+    return call.elementwise("add", scaled, call.constant(start, dtype))
+
+
+def _as_int(number: float) -> float:
+    """A whole number as an int, which can be added to extents of a run."""
+    return number if symbolic((number,)) or number % 1 else int(number)
 
 
 @reads("EyeLike")

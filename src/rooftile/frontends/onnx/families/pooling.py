@@ -131,6 +131,8 @@ def _counts(
 ) -> np.ndarray[tuple[int, ...], np.dtype[np.float64]]:
     """How many elements of each window along one dim count."""
     low, stride = window.low[dim], window.strides[dim]
+    if not low and not window.high[dim]:
+        return np.array([window.kernel[dim]], np.float64)
     span = window.dilations[dim] * (window.kernel[dim] - 1) + 1
     places = (extent + low + window.high[dim] - span) // stride + 1
     first, last = (-low, extent + window.asked[dim]) if with_pads else (0, extent)

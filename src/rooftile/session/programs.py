@@ -1,0 +1,84 @@
+"""The compiled programs of a session by the shapes of its inputs."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Callable
+
+from rooftile.core.errors import RooftileError
+from rooftile.runtime import Template
+from rooftile.session.compiled import Compiled
+from rooftile.session.guard import check_memory
+
+KEPT_PROGRAMS = 16
+"""How many sets of input shapes a session keeps ready; the one used longest ago goes."""
+
+Shapes = tuple[tuple[int, ...], ...]
+
+
+class Programs:
+    """Compiled models by input shapes. Two threads never compile for the same shapes.
+
+    The first shapes get a program of their own, which is the fastest. With the second the model
+    is compiled once more, its dims left open, and that serves all further shapes for which what
+    was assumed of the dims holds. Where dims cannot be left open each set of shapes is compiled.
+    """
+
+    def __init__(self, make: Callable[[Shapes, bool], Compiled]) -> None:
+        """`make` compiles for shapes; dims stay open where its second argument says so."""
+        self._make = make
+        self._opens = True
+        self._templates: list[tuple[Template, Compiled]] = []
+        self._kept: OrderedDict[Shapes, Compiled] = OrderedDict()
+        self._lock = threading.Lock()
+        self._compiling = threading.Lock()
+
+    def get(self, shapes: Shapes) -> Compiled:
+        """The program for these shapes."""
+        found = self._find(shapes)
+        if found is not None:
+            return found
+        with self._compiling:
+            found = self._find(shapes)
+            if found is None:
+                found = self._bound(shapes) or self._made(shapes)
+                with self._lock:
+                    self._kept[shapes] = found
+                    if len(self._kept) > KEPT_PROGRAMS:
+                        self._kept.popitem(last=False)
+            return found
+
+    def every(self) -> list[Compiled]:
+        """All that are kept."""
+        with self._lock:
+            return list(self._kept.values())
+
+    def _find(self, shapes: Shapes) -> Compiled | None:
+        with self._lock:
+            found = self._kept.get(shapes)
+            if found is not None:
+                self._kept.move_to_end(shapes)
+            return found
+
+    def _bound(self, shapes: Shapes) -> Compiled | None:
+        """What was compiled with open dims, for these shapes; None where it does not hold."""
+        for template, compiled in self._templates:
+            executable = template.bind(shapes)
+            if executable is not None:
+                check_memory(executable.program)
+                return Compiled(executable, compiled.journal)
+        return None
+
+    def _made(self, shapes: Shapes) -> Compiled:
+        if self._kept and self._opens:
+            try:
+                compiled = self._make(shapes, True)
+            except RooftileError:
+                self._opens = False
+            else:
+                if compiled.template is not None:
+                    self._templates.append((compiled.template, compiled))
+                    del self._templates[:-KEPT_PROGRAMS]
+                return compiled
+        return self._make(shapes, False)
