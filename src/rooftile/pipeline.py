@@ -110,7 +110,8 @@ def _planned(graph: Graph, options: CompileOptions, machine: Machine, journal: J
         else:
             [item] = lower_all(graph, [region], parts)
             chosen = scheduled(item)
-            for name, least in chosen.hints.least if symbols else ():
+            for name, least in chosen.hints.least:
+                assert symbols is not None
                 symbols.reaches(chosen.kernel.axes[name].extent, least)
             works.append(Work(region, chosen.kernel, chosen.hints, item.arguments))
     return Plan(graph, tuple(works), aliases, parts)

@@ -30,7 +30,7 @@ class Quotient:
     by: Poly
 
     def __str__(self) -> str:
-        return f"({self.over})//({self.by})"
+        return f"{_in_parentheses(self.over)}//{_in_parentheses(self.by)}"
 
 
 Atom: TypeAlias = "str | Quotient"
@@ -46,8 +46,8 @@ class Poly:
     def __str__(self) -> str:
         parts = []
         for product, coef in self.terms:
-            names = "*".join(map(str, product))
-            parts.append(names if coef == 1 and names else "*".join(filter(None, [str(coef), names])))
+            factors = [str(coef)] if coef != 1 or not product else []
+            parts.append("*".join((*factors, *map(str, product))))
         return "+".join(parts).replace("+-", "-") or "0"
 
     @property
@@ -88,6 +88,12 @@ class Poly:
 
 def _quotient_value(atom: Quotient, values: Mapping[str, int]) -> int:
     return atom.over.value(values) // max(1, atom.by.value(values))
+
+
+def _in_parentheses(poly: Poly) -> str:
+    """Its text, to stand in a product."""
+    lone = len(poly.terms) == 1 and len(poly.terms[0][0]) + (poly.terms[0][1] != 1) == 1
+    return str(poly) if lone else f"({poly})"
 
 
 def _unit(atom: Quotient) -> int:
@@ -219,7 +225,7 @@ class Symbols:
         if value // unit < LEAST or value % unit or name in self.fixed:
             return value
         self.values[name] = value // unit
-        return Sym(self, _poly({(name,): unit}))
+        return Sym(self, _poly({(name,): unit}))  # type: ignore[no-any-return]
 
     def assume(self, poly: Poly, equal: bool) -> None:
         """Keep a guard, unless it says nothing."""
@@ -243,8 +249,8 @@ class Symbols:
         of the divisors: then they are one number, whatever it is."""
         apart = _plus(a, b, -1)
         self.assume(apart, equal=True)
-        for atom in apart.atoms:
-            for name in atom.over.names if isinstance(atom, Quotient) else ():
+        for atom in (atom for atom in apart.atoms if isinstance(atom, Quotient)):
+            for name in atom.over.names:
                 unit = self.units.get(name, 1) * math.lcm(self.divided.get(name, 1), _unit(atom))
                 if not self.values[name] * self.units.get(name, 1) % unit:
                     self.divided[name] = unit // self.units.get(name, 1)
@@ -545,6 +551,6 @@ def evaluated(extent: int, values: Mapping[str, int]) -> int:
     return extent.poly.value(values) if isinstance(extent, Sym) else int(extent)
 
 
-def symbolic(extents: Iterable[int]) -> bool:
+def symbolic(extents: Iterable[object]) -> bool:
     """Whether any of the extents is a symbol."""
     return any(isinstance(extent, Sym) for extent in extents)

@@ -88,7 +88,9 @@ class _Splitter:
                 index = tuple(p if isinstance(p, Affine) else self.tile(p) for p in stmt.index)
                 stmt = replace(stmt, index=self.index(stmt.buf, index, None))
             body.append(stmt)
-        return replace(self.kernel, bufs=tuple(map(self.buffer, self.kernel.bufs)), body=tuple(body))
+        return replace(
+            self.kernel, bufs=tuple(map(self.buffer, self.kernel.bufs)), body=tuple(body)
+        )
 
     def tile(self, tile: Tile) -> Tile:
         tile = rebuild(tile, self.tile)
@@ -134,5 +136,3 @@ def _parted(part: Any, stride: int) -> tuple[Affine, Affine]:
         else:
             rest = rest + Affine(((name, coef),))
     return outer, rest
-
-

@@ -27,7 +27,7 @@ class Body(Protocol):
         """
         ...
 
-    def axis(self, hint: str, extent: Dim) -> Affine:
+    def axis(self, hint: str, extent: int) -> Affine:
         """A new axis over `extent`, for a reduction, as an index."""
         ...
 

@@ -93,7 +93,7 @@ def _body(node: Node, index: Index, build: Body) -> Tile:
     left, right = sides(dict(node.attrs), (a.rank, b.rank))
     depth: list[Affine] = []
     for number, dim in enumerate(left[2]):
-        extent = a.shape[dim]
+        extent = a.dims[dim]
         depth.append(ZERO if extent == 1 else build.axis(f"k{number}", extent))
     lead, rest = index[: len(left[0])], index[len(left[0]) :]
     rows, columns = rest[: len(left[1])], rest[len(left[1]) :]

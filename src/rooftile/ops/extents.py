@@ -46,7 +46,7 @@ def _whole(x: Any) -> Any:
 
 
 def _elementwise(function: Callable[..., Any], count: int) -> Callable[..., Array]:
-    return np.frompyfunc(function, count, 1)
+    return np.frompyfunc(function, count, 1)  # type: ignore[no-any-return]
 
 
 _NUMBERS: Mapping[str, Callable[..., Any]] = {

@@ -71,7 +71,9 @@ def _body(node: Node, index: Index, build: Body) -> Tile:
     batch, depth = node.attr("batch"), indices.dims[-1]
     row, rest = index[: indices.rank - 1], index[indices.rank - 1 :]
     chosen = tuple(
-        wrapped(build.arg(1, (*row, Affine((), n))), indices.dtype, build.number(data.dims[batch + n]))
+        wrapped(
+            build.arg(1, (*row, Affine((), n))), indices.dtype, build.number(data.dims[batch + n])
+        )
         for n in range(depth)
     )
     return build.arg(0, (*index[:batch], *chosen, *rest))

@@ -47,9 +47,9 @@ register(
 
 def _broadcast_infer(attrs: Attrs, inputs: Sequence[Value]) -> tuple[Type, ...]:
     (x,) = arity("broadcast", inputs, 1)
-    shape: tuple[Dim, ...] = attribute("broadcast", attrs, "shape")
+    shape: tuple[int, ...] = attribute("broadcast", attrs, "shape")
     fits = len(shape) == x.rank and all(
-        have == 1 or same(have, want) for have, want in zip(x.shape, shape, strict=True)
+        have == 1 or same(have, want) for have, want in zip(x.dims, shape, strict=True)
     )
     need(fits, "broadcast", f"{describe(x)} does not broadcast to {shape}; only dims of 1 grow")
     return ((tuple(shape), x.dtype),)

@@ -52,7 +52,7 @@ class Frame:
         if buffer.space == "constant":
             return self.constants[buffer.offset : buffer.end]
         if buffer.space == "table":
-            return np.frombuffer(self._table, np.uint8)
+            return np.asarray(self._table).view(np.uint8)
         if buffer.space == "output":
             array = self.outputs[self.program.output_place[name]]
         else:

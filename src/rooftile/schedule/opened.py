@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from rooftile.core.affine import affine
 from rooftile.core.errors import NotLowered
 from rooftile.ir.tile import (
     Axis,
@@ -30,7 +29,6 @@ from rooftile.ir.tile import (
     Stmt,
     Store,
     Tile,
-    children,
     rebuild,
     subtiles,
 )
@@ -110,9 +108,7 @@ class _Looper:
         if isinstance(tile, Dot):
             start = Const(0, dtype, dims) if tile.acc is None else tile.acc
             over = tuple(axis.name if n == self.name else n for n in tile.over)
-            step: Tile = replace(
-                tile, a=rename(tile.a), b=rename(tile.b), over=over, acc=Ref(name)
-            )
+            step: Tile = replace(tile, a=rename(tile.a), b=rename(tile.b), over=over, acc=Ref(name))
         else:
             start = Const(identity(tile.op, dtype), dtype, dims)
             part = Reduce(tile.op, rename(tile.x), axis.name)

@@ -104,7 +104,11 @@ def refusal(kernel: Kernel, name: str, after: int = 0) -> str | None:
         if kernel.buf(store.buf).space == "memory" and not named:
             return f"{store.buf} does not name it"
         for load in parts:
-            if isinstance(load, Load) and load.buf == store.buf and _crosses(kernel, load, store, name):
+            if (
+                isinstance(load, Load)
+                and load.buf == store.buf
+                and _crosses(kernel, load, store, name)
+            ):
                 return f"{store.buf} is read elsewhere than it is stored"
     return None
 

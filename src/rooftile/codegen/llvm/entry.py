@@ -23,8 +23,9 @@ def entry_text(
     is 0, or `(step + 1) << 8 | code` of the first kernel that returned a code other than 0: the
     steps behind it do not run. `kernel_symbols` gives the symbol of each kernel; a kernel is
     `i32 @symbol(ptr..., i64 numbers..., ptr)`. A program with numbers finds its table, of i64,
-    behind the pointers of the inputs. Where host calls cut the program, each run of native steps between them
-    is a function of its own, named by `segment_symbol`; so is each loop, by `loop_symbol`.
+    behind the pointers of the inputs. Where host calls cut the program, each run of native steps
+    between them is a function of its own, named by `segment_symbol`; so is each loop, by
+    `loop_symbol`.
     InvalidIR for a kernel without a symbol.
     """
     symbols: dict[str, str] = {}
@@ -149,8 +150,8 @@ class _Writer:
         if buffer.space == "constant":
             return self._offset("%constants", buffer.offset + arg.offset)
         if buffer.in_arena and self.program.numbers:
-            place = self._number(f"@{buffer.name}")
-            start = self._new(f"getelementptr i8, ptr %arena, i64 {place}")
+            offset = self._number(f"@{buffer.name}")
+            start = self._new(f"getelementptr i8, ptr %arena, i64 {offset}")
             return self._offset(start, arg.offset)
         if buffer.in_arena:
             return self._offset("%arena", buffer.offset + arg.offset)

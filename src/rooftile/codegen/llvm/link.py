@@ -40,9 +40,7 @@ def link(
 
 
 class _Linker:
-    def __init__(
-        self, graph: Graph, aliases: Mapping[str, str], parts: Mapping[str, Part]
-    ) -> None:
+    def __init__(self, graph: Graph, aliases: Mapping[str, str], parts: Mapping[str, Part]) -> None:
         self.graph = graph
         self.writer = StepWriter(graph, aliases, parts)
         self.constants = self.writer.constants

@@ -76,9 +76,7 @@ class Scope:
 class StepWriter:
     """Makes steps; collects the constants, the sizes of buffers and the scratch that they need."""
 
-    def __init__(
-        self, graph: Graph, aliases: Mapping[str, str], parts: Mapping[str, Part]
-    ) -> None:
+    def __init__(self, graph: Graph, aliases: Mapping[str, str], parts: Mapping[str, Part]) -> None:
         self.outermost = Scope(graph, aliases, parts)
         self.constants: dict[str, Array] = {}
         self.nbytes: dict[str, int] = {}

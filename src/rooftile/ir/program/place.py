@@ -46,7 +46,7 @@ def sizes_in(steps: Iterable[Step]) -> Iterator[int]:
 
 
 def bound(program: Program, values: Mapping[str, int]) -> Program:
-    """The program for values of its symbols: sizes and shapes are numbers, the arena is laid out."""
+    """The program for values of its symbols: its sizes are numbers, its arena is laid out."""
 
     def port(item: Port) -> Port:
         return replace(item, shape=tuple(evaluated(extent, values) for extent in item.shape))

@@ -7,6 +7,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from rooftile.core.symbolic import same
 from rooftile.frontends.onnx.call import Call
 from rooftile.frontends.onnx.registry import reads
 from rooftile.ir.graph import Value
@@ -90,7 +91,7 @@ def _sizes(call: Call, values: Sequence[Value], labels: Sequence[Labels]) -> dic
     for value, some in zip(values, labels, strict=True):
         for name, extent in zip(some, value.dims, strict=True):
             known = sizes.setdefault(name, extent)
-            if known != extent and 1 not in (known, extent):
+            if 1 not in (known, extent) and not same(known, extent):
                 call.invalid(f"label {name} stands for dims of {known} and {extent}")
             sizes[name] = extent if known == 1 else known
     return sizes
@@ -110,7 +111,7 @@ def _diagonal(call: Call, value: Value, labels: Labels, name: str) -> tuple[Valu
     """The elements at which the first two dims of a label are equal, along a last dim."""
     first, second = [n for n, label in enumerate(labels) if label == name][:2]
     extent = value.dims[first]
-    if value.dims[second] != extent:
+    if not same(value.dims[second], extent):
         call.invalid(f"label {name} stands for dims of {extent} and {value.dims[second]}")
     rest = [n for n in range(value.rank) if n not in (first, second)]
     lead = [value.dims[n] for n in rest]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from rooftile.core.symbolic import symbolic
+from rooftile.core.symbolic import same, symbolic
 from rooftile.frontends.onnx.call import Call
 from rooftile.frontends.onnx.registry import reads
 from rooftile.ir.graph import Value
@@ -139,7 +139,7 @@ def _split(call: Call, sizes: Sequence[int], parts: int) -> tuple[Value, ...]:
             call.invalid(f"axis {axis} of {extent} cannot be cut into {parts} parts")
         each = -(-extent // parts)
         sizes = [min(each, max(0, extent - each * number)) for number in range(parts)]
-    if sum(sizes) != extent or any(size < 0 for size in sizes):
+    if not same(sum(sizes), extent) or any(size < 0 for size in sizes):
         call.invalid(f"parts of {list(sizes)} do not make up axis {axis} of {extent}")
     found, start = [], 0
     for size in sizes:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+from rooftile.core.symbolic import same
 from rooftile.frontends.onnx.call import Call
 from rooftile.frontends.onnx.registry import reads
 from rooftile.ir.graph import Value
@@ -22,7 +23,7 @@ def matrix_product(call: Call, a: Value, b: Value) -> Value:
     row, column = a.rank == 1, b.rank == 1
     a = call.reshape(a, (1, *a.dims)) if row else a
     b = call.reshape(b, (*b.dims, 1)) if column else b
-    if a.dims[-1] != b.dims[-2]:
+    if not same(a.dims[-1], b.dims[-2]):
         call.invalid(f"{list(a.shape)} x {list(b.shape)}: the inner dims differ")
     result = _product(call, a, b)
     kept = list(result.dims)
@@ -79,7 +80,7 @@ def gemm_of(call: Call) -> Value:
     call.ignore("broadcast")
     a = call.transpose(a, (1, 0)) if call.integer("transA", 0) else a
     b = call.transpose(b, (1, 0)) if call.integer("transB", 0) else b
-    if a.dims[1] != b.dims[0]:
+    if not same(a.dims[1], b.dims[0]):
         call.invalid(f"{list(a.shape)} x {list(b.shape)}: the inner dims differ")
     result = _dot(call, a, b, 0)
     if alpha != 1:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from rooftile.core.symbolic import same
 from rooftile.frontends.onnx.call import Call
 from rooftile.frontends.onnx.registry import reads
 from rooftile.ir.graph import Value
@@ -100,7 +101,7 @@ def convolved(call: Call, x: Value, w: Value) -> Value:
     if kernel != w.dims[2:]:
         call.invalid(f"kernel_shape {list(kernel)} is not that of the weights {list(w.shape)}")
     window, groups = window_of(call, x.dims[2:], kernel), call.integer("group", 1)
-    if groups < 1 or w.dims[1] * groups != x.dims[1] or w.dims[0] % groups:
+    if groups < 1 or not same(w.dims[1] * groups, x.dims[1]) or w.dims[0] % groups:
         call.invalid(f"weights {list(w.shape)} in {groups} groups do not fit input {list(x.shape)}")
     return call.emit(
         "conv",

@@ -252,7 +252,12 @@ def _open_factor(call: Call, axis: Axis, manner: Manner) -> int:
     chosen = nearest(places, manner.nearest, axis.scale < 1)
     repeats = np.repeat(np.arange(known.extent), factor)
     shifting = manner.coordinates in ("asymmetric", "half_pixel", "half_pixel_symmetric")
-    if not shifting or factor != axis.scale or not np.array_equal(chosen, repeats):
+    if (
+        chosen is None
+        or not np.array_equal(chosen, repeats)
+        or factor != axis.scale
+        or not shifting
+    ):
         int(axis.extent)
         call.unsupported("a resized dim of open extent by other than whole factors")
     return factor

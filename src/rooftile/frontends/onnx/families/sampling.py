@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from rooftile.core.dtype import itemsize
+from rooftile.core.symbolic import same
 from rooftile.frontends.onnx.call import Call
 from rooftile.frontends.onnx.families.nn import channels_last, channels_second
 from rooftile.frontends.onnx.registry import reads
@@ -83,7 +84,8 @@ def grid_sample(call: Call) -> Value:
     if padding not in ("zeros", "border", "reflection"):
         call.invalid(f"padding_mode {padding!r} must be zeros, border or reflection")
     rank = x.rank - 2
-    if rank < 1 or grid.rank != x.rank or grid.dims[-1] != rank or grid.dims[0] != x.dims[0]:
+    pairs = ((grid.dims[-1], rank), (grid.dims[0], x.dims[0]))
+    if rank < 1 or grid.rank != x.rank or not all(same(a, b) for a, b in pairs):
         call.invalid(f"grid {list(grid.shape)} does not fit the input {list(x.shape)}")
     if itemsize(grid.dtype) < 4:
         grid = call.cast(grid, "f32")

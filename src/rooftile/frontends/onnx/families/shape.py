@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from rooftile.core.symbolic import same
 from rooftile.frontends.onnx.call import Call
 from rooftile.frontends.onnx.registry import reads
 from rooftile.ir.graph import Value
@@ -76,7 +77,7 @@ def _reshaped(call: Call, wanted: Sequence[int], allow_zero: bool = False) -> Va
         call.invalid(f"shape {list(wanted)} may have one -1 and no other negative dim")
     if -1 in dims:
         dims[dims.index(-1)] = count // known if known else 0
-    if math.prod(dims) != count:
+    if not same(math.prod(dims), count):
         call.invalid(f"{list(x.shape)} cannot be reshaped to {list(wanted)}")
     return call.reshape(x, dims)
 
@@ -151,7 +152,7 @@ def expand(call: Call) -> Value:
     x = call.ranked(x, rank)
     target = (1,) * (rank - len(wanted)) + tuple(wanted)
     pairs = list(zip(x.dims, target, strict=True))
-    if any(have != want and 1 not in (have, want) for have, want in pairs):
+    if any(1 not in (have, want) and not same(have, want) for have, want in pairs):
         call.invalid(f"{list(x.shape)} does not expand to {list(wanted)}")
     return call.broadcast(x, [want if have == 1 else have for have, want in pairs])
 

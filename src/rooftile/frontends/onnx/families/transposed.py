@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import product
 
+from rooftile.core.symbolic import same
 from rooftile.frontends.onnx.call import Call
 from rooftile.frontends.onnx.families.index import cut
 from rooftile.frontends.onnx.families.nn import channels_last, channels_second
@@ -63,7 +64,7 @@ def conv_transpose(call: Call) -> Value:
     kernel, groups = call.ints("kernel_shape", w.dims[2:]), call.integer("group", 1)
     if kernel != w.dims[2:]:
         call.invalid(f"kernel_shape {list(kernel)} is not that of the weights {list(w.shape)}")
-    if groups < 1 or w.dims[0] != x.dims[1] or x.dims[1] % groups:
+    if groups < 1 or not same(w.dims[0], x.dims[1]) or x.dims[1] % groups:
         call.invalid(f"weights {list(w.shape)} in {groups} groups do not fit input {list(x.shape)}")
     dims = _geometry(call, x.dims[2:], kernel)
     last = channels_last(call, x)
