@@ -6,7 +6,6 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from rooftile.core.affine import Dim
 from rooftile.core.symbolic import same
 from rooftile.ir.graph import Array, Node, Value
 from rooftile.ir.tile import Tile
