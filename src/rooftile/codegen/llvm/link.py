@@ -26,9 +26,12 @@ class Linked:
     constants: Array
 
 
-def link(graph: Graph, units: Sequence[AnyUnit], aliases: Mapping[str, str]) -> Linked:
-    """`aliases`: for outputs of the graph that lie in another value's memory, its name."""
-    return _Linker(graph, aliases).run(units)
+def link(
+    graph: Graph, units: Sequence[AnyUnit], aliases: Mapping[str, str], checked: bool = False
+) -> Linked:
+    """`aliases`: for outputs of the graph that lie in another value's memory, its name.
+    `checked`: the entry holds what it gives to kernels against their buffers."""
+    return _Linker(graph, aliases).run(units, checked)
 
 
 class _Linker:
@@ -37,7 +40,7 @@ class _Linker:
         self.writer = StepWriter(graph, aliases)
         self.constants = self.writer.constants
 
-    def run(self, units: Sequence[AnyUnit]) -> Linked:
+    def run(self, units: Sequence[AnyUnit], checked: bool) -> Linked:
         """The steps, their buffers at their places, and the entry."""
         scope = self.writer.outermost
         outputs = dict.fromkeys(scope.home(name) for name in self.graph.outputs)
@@ -46,7 +49,8 @@ class _Linker:
         steps = self.writer.steps(units)
         program = self._program(self._place(steps, outputs), steps)
         symbols = {launch.kernel: launch.kernel for launch in program.launches}
-        return Linked(program, entry_text(program, symbols, ENTRY), self._block(program))
+        text = entry_text(program, symbols, ENTRY, self.writer.reach if checked else None)
+        return Linked(program, text, self._block(program))
 
     def _place(self, steps: Sequence[Step], outputs: Mapping[str, None]) -> list[Buffer]:
         nbytes = self.writer.nbytes

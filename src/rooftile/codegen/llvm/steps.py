@@ -19,7 +19,7 @@ from rooftile.core.dtype import itemsize
 from rooftile.ir.graph import Array, Graph, Node
 from rooftile.ir.program import Arg, Copy, KernelFacts, Launch, Loop, Step
 from rooftile.ir.tile import Buf, Kernel
-from rooftile.ir.tile.layout import pack
+from rooftile.ir.tile.layout import pack, physical_shape
 from rooftile.ops.scan import parts_of
 
 
@@ -77,6 +77,8 @@ class StepWriter:
         self.constants: dict[str, Array] = {}
         self.nbytes: dict[str, int] = {}
         self.scratch_bytes = 0
+        self.reach: dict[str, tuple[int, ...]] = {}
+        """The bytes that each kernel may use behind each of its arguments."""
         self.scratch = self._fresh("scratch")
 
     def steps(self, units: Sequence[AnyUnit], scope: Scope | None = None) -> list[Step]:
@@ -108,6 +110,7 @@ class StepWriter:
             for buf, value in zip(bufs, unit.arguments, strict=True)
         ]
         writes = [place for place, buf in enumerate(bufs) if buf.name in set(unit.kernel.outputs)]
+        self.reach[unit.text.symbol] = (*map(_bytes_behind, bufs), unit.text.scratch_bytes)
         if unit.text.scratch_bytes:
             self.scratch_bytes = max(self.scratch_bytes, unit.text.scratch_bytes)
             args.append(Arg(self.scratch))
@@ -218,6 +221,10 @@ def nbytes_of(graph: Graph, name: str) -> int:
     """Bytes of a value."""
     value = graph.values[name]
     return math.prod(value.dims) * itemsize(value.dtype)
+
+
+def _bytes_behind(buf: Buf) -> int:
+    return math.prod(physical_shape(buf)) * itemsize(buf.dtype)
 
 
 def _moving(start: Arg, size: int, trip: int, backward: bool) -> Arg:
