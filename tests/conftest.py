@@ -1,11 +1,14 @@
-"""What all tests share: golden texts, and slow tests only on request."""
+"""What all tests share: golden texts, slow tests only on request, and no access outside buffers."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+
+from rooftile.core.errors import OutOfBounds
 
 GOLDEN = Path(__file__).parent / "golden"
 
@@ -21,6 +24,22 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     for item in items:
         if "slow" in item.keywords:
             item.add_marker(pytest.mark.skip(reason="slow; run with --slow"))
+
+
+@pytest.fixture(autouse=True)
+def nothing_outside(request: pytest.FixtureRequest) -> Iterator[None]:
+    """With ROOFTILE_BOUNDS=1 a test fails where checked code stopped, whatever it makes of errors.
+
+    Tests of checked code itself have a fixture `checked` and are left alone.
+    """
+    if os.environ.get("ROOFTILE_BOUNDS") != "1" or "checked" in request.fixturenames:
+        yield
+        return
+    stopped: list[object] = []
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(OutOfBounds, "__init__", lambda self, *args: stopped.extend(args))
+        yield
+    assert not stopped
 
 
 @pytest.fixture

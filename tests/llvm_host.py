@@ -26,6 +26,7 @@ from rooftile.ir.tile.layout import pack, physical_shape, unpack
 from rooftile.ir.tile.text import parse
 from rooftile.ir.tile.verify import verify
 from rooftile.native.assemble import assemble
+from rooftile.native.bounds import checks_bounds
 from rooftile.native.library import Library
 from rooftile.native.target import Target, host_target
 
@@ -81,8 +82,8 @@ class Outcome:
 
 
 @lru_cache(maxsize=512)
-def _compiled(text: str, target: Target) -> Library:
-    return Library([assemble(text, target)])
+def _compiled(text: str, target: Target, level: int) -> Library:
+    return Library([assemble(text, target, level)])
 
 
 def execute(
@@ -132,7 +133,7 @@ def _placed(buf: Buf, array: Array | None, symbols: Mapping[str, int], edge: str
 def _call(
     text: KernelText, target: Target, pointers: list[int], symbols: Mapping[str, int], scratch: int
 ) -> int:
-    library = _compiled(text.text, target)
+    library = _compiled(text.text, target, 0 if checks_bounds() else 1)
     function = ctypes.CFUNCTYPE(ctypes.c_int32)(library.address(text.symbol))
     sizes = [ctypes.c_int64(symbols[name]) for name in text.symbols]
     return int(function(*map(ctypes.c_void_p, pointers), *sizes, ctypes.c_void_p(scratch)))

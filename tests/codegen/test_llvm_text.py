@@ -13,6 +13,7 @@ from rooftile.codegen.llvm.kernel import emit
 from rooftile.core.errors import NotLowered
 from rooftile.ir.tile import Hints, Kernel
 from rooftile.native.assemble import assembly
+from rooftile.native.bounds import SWITCH
 from rooftile.native.target import Target, cross_target, make_target
 
 AVX512 = make_target(
@@ -39,6 +40,12 @@ kernel tiny_rows
   x = X[@I[m], n]
   Y[m, n] := cast(div(x, sum(x over n)), bf16)
 """
+
+
+@pytest.fixture(autouse=True)
+def unchecked(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The build whose text these tests read; `test_llvm_bounds.py` has the other."""
+    monkeypatch.delenv(SWITCH, raising=False)
 
 
 @pytest.mark.parametrize(("name", "text"), [("dot", TINY_DOT), ("rows", TINY_ROWS)])

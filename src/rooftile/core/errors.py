@@ -57,5 +57,9 @@ class NotLowered(RooftileError):
     """A region that has no tile program; the planner treats it as a refusal."""
 
 
+class OutOfBounds(RooftileError):
+    """Checked code (ROOFTILE_BOUNDS=1) met an access outside its buffer: a bug of rooftile."""
+
+
 class NativeError(RooftileError):
     """LLVM refused a text, or an object could not be linked."""

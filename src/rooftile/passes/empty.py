@@ -8,9 +8,12 @@ from typing import Any
 import numpy as np
 
 from rooftile.core.dtype import to_numpy
+from rooftile.core.errors import InvalidModel
 from rooftile.ir.graph import Graph, Node, Value
 from rooftile.ops.reduce import identity
 from rooftile.passes.rewrite import Match, rewrite
+
+_PICKS = ("gather", "gather_elements", "gather_nd")
 
 
 def fold_empty(graph: Graph) -> Graph:
@@ -18,6 +21,7 @@ def fold_empty(graph: Graph) -> Graph:
 
     Pattern: a result of no elements becomes a constant; a reduction, product, convolution or pad
     of one becomes the value that it gives everywhere; a concat leaves it out. Legal: always.
+    InvalidModel where elements are picked from a tensor that has none: no index is right.
     """
     return rewrite(graph, _rule)
 
@@ -32,6 +36,11 @@ def _rule(match: Match, node: Node) -> Value | None:
         return None
     if node.op == "concat":
         return match.emit([node], "concat", *full, axis=node.attr("axis"))
+    if node.op in _PICKS and not math.prod(inputs[0].dims):
+        raise InvalidModel(
+            f"{', '.join(map(repr, node.origin)) or node.name}: picks from {list(inputs[0].dims)}, "
+            f"which has no element; check the shapes that it is computed from"
+        )
     fill = _fill(node)
     if fill is None:
         return None

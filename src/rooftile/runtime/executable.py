@@ -11,10 +11,11 @@ from typing import Any
 import numpy as np
 
 from rooftile.core.dtype import to_numpy
-from rooftile.core.errors import InvalidInput, InvalidModel
-from rooftile.ir.program import HostCall, Launch, Loop, Program, verify
+from rooftile.core.errors import InvalidInput, InvalidModel, OutOfBounds, RooftileError
+from rooftile.ir.program import HostCall, Launch, Loop, Program, Step, verify
 from rooftile.ir.program.records import label, loop_symbol, segment_symbol
 from rooftile.native import Library, aligned
+from rooftile.native.bounds import OUTSIDE, take_violation
 from rooftile.runtime.arrays import Array, Taker, address
 from rooftile.runtime.frame import Frame
 from rooftile.runtime.host_call import BoundCall, HostFunction
@@ -64,7 +65,8 @@ class Executable:
         """The outputs, new arrays, for inputs in the order of the program's ports.
 
         An input that is not contiguous or of foreign byte order is copied; InvalidInput for a
-        wrong number, shape or element type, or for values that a kernel refuses.
+        wrong number, shape or element type, or for values that a kernel refuses. OutOfBounds
+        where checked code stopped before an access outside its buffer.
         """
         takers = self._takers
         if len(inputs) != len(takers):
@@ -124,16 +126,30 @@ class Executable:
         """The native function of a step that is a loop; it takes what the entry takes."""
         return self.library.address(loop_symbol(ENTRY, (index,)))
 
-    def failure(self, code: int) -> InvalidInput:
+    def failure(self, code: int) -> RooftileError:
         """The error that a code of the entry stands for, `(step + 1) << 8 | reason`."""
         index = (code >> 8) - 1
         step = self.program.steps[index] if 0 <= index < len(self.program.steps) else None
+        if code & 255 == OUTSIDE:
+            return self._outside(step)
         if not isinstance(step, (Launch, Loop)):
             return InvalidInput(f"{self.program.name} failed with code {code}")
         nodes = ", ".join(repr(name) for name in step.facts.origin) or f"kernel {label(step)!r}"
         return InvalidInput(
             f"{nodes}: an index is out of range (step {index}, code {code & 255}); check the "
             f"values of the inputs that it is computed from"
+        )
+
+    def _outside(self, step: Step | None) -> OutOfBounds:
+        """The error of a step in which checked code stopped."""
+        functions = [ENTRY, *self.symbols.values()]
+        found = [take_violation(self.library, function) for function in functions]
+        said = "; ".join(str(violation) for violation in found if violation)
+        origin = step.facts.origin if isinstance(step, (Launch, Loop)) else ()
+        nodes = ", ".join(map(repr, origin)) or self.program.name
+        return OutOfBounds(
+            f"{nodes}: an access outside its buffer was stopped: {said or 'nothing is known of it'}"
+            f". This is a bug of rooftile, please report it with the model"
         )
 
     def _bind(self, functions: Mapping[str, HostFunction]) -> list[Callable[[Frame], int]] | None:

@@ -16,6 +16,7 @@ from rooftile.ir.program import KernelFacts, Program
 from rooftile.ir.tile import Hints, Kernel
 from rooftile.ir.tile.text import to_text
 from rooftile.machine.model import Machine
+from rooftile.native.bounds import checks_bounds
 from rooftile.native.cache import build as compile_objects
 from rooftile.native.target import Target, host_target
 from rooftile.plan.concat import Part
@@ -69,12 +70,13 @@ class Built:
 
 
 def build(plan: Plan, machine: Machine) -> Built:
-    """Generate, compile and link."""
-    target = host_target()
-    maker = _Maker(machine, target)
-    linked = link(plan.graph, maker.units(plan), plan.aliases, plan.parts)
+    """Generate, compile and link; the code is checked where ROOFTILE_BOUNDS asks for it."""
+    target, checked = host_target(), checks_bounds()
+    maker = _Maker(machine, target, checked)
+    linked = link(plan.graph, maker.units(plan), plan.aliases, plan.parts, checked)
     sources = [*(text.text for text in maker.texts.values()), linked.entry]
-    objects = compile_objects(sources, target)
+    # LLVM takes ten times as long for the many blocks of checked code, unless it is in a hurry.
+    objects = compile_objects(sources, target, level=0 if checked else 1)
     symbols = {name: name for name in maker.texts}
     shown = {name: text.text for name, text in maker.texts.items()}
     return Built(linked.program, objects, symbols, linked.constants, maker.kernels, shown)
@@ -86,6 +88,7 @@ class _Maker:
 
     machine: Machine
     target: Target
+    checked: bool
     texts: dict[str, KernelText] = field(default_factory=dict)
     kernels: dict[str, Kernel] = field(default_factory=dict)
 
@@ -99,7 +102,7 @@ class _Maker:
     def _kernel(self, work: Work, graph: Graph) -> Unit:
         kernel = named(work.kernel, work.region, work.hints)
         if kernel.name not in self.texts:
-            self.texts[kernel.name] = emit(kernel, self.target, work.hints)
+            self.texts[kernel.name] = emit(kernel, self.target, work.hints, self.checked)
             self.kernels[kernel.name] = kernel
         facts = facts_of(work, self.machine)
         return Unit(kernel, self.texts[kernel.name], work.arguments, facts)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from rooftile.codegen.llvm.state import Place, Point, State
+from rooftile.codegen.llvm.access import Address, address
+from rooftile.codegen.llvm.state import Point, State
 from rooftile.core.dtype import DType, itemsize
 from rooftile.ir.tile import Load
 
@@ -28,14 +29,9 @@ class Memory:
         """Whether the lanes of a point are neighbours in memory."""
         return state.stride_at(self.load, point) == itemsize(self.dtype(state))
 
-    def place(self, state: State, point: Point) -> Place:
-        """Byte offset in the buffer."""
-        return state.place(self.load, point)
-
-    @property
-    def base(self) -> str:
-        """The pointer the place is relative to."""
-        return f"%{self.load.buf}"
+    def address(self, state: State, point: Point) -> Address:
+        """Where a point is stored."""
+        return address(state, state.room(self.load.buf), state.place(self.load, point))
 
     def dtype(self, state: State) -> DType:
         """The element type that is stored."""
@@ -48,7 +44,6 @@ class Scratch:
 
     name: str
     dims: tuple[str, ...]
-    base: str = "%scratch"
 
     def stride(self, state: State, axis: str) -> int:
         """Bytes between neighbours along an axis."""
@@ -59,9 +54,10 @@ class Scratch:
         """Whether the lanes of a point are neighbours in memory."""
         return self.stride(state, state.vector_axis or "") == itemsize(self.dtype(state))
 
-    def place(self, state: State, point: Point) -> Place:
-        """Byte offset in scratch memory."""
-        return state.local_place(state.locals[self.name], point)
+    def address(self, state: State, point: Point) -> Address:
+        """Where a point is stored."""
+        local = state.locals[self.name]
+        return address(state, local.room, state.local_place(local, point))
 
     def dtype(self, state: State) -> DType:
         """The element type that is stored."""

@@ -3,19 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
+from rooftile.codegen.llvm.bounds import Access, Guard, starts
 from rooftile.core.errors import InvalidIR
 from rooftile.core.symbolic import Sym
 from rooftile.ir.program import Arg, Copy, Launch, Loop, Program, Step
 from rooftile.ir.program.records import loop_symbol, segment_symbol
+from rooftile.native.bounds import OUTSIDE
 
+Reach = Mapping[str, Sequence[int]]
+"""The bytes that each kernel may use behind each of its pointers."""
 _Path = tuple[int, ...]
 _PARAMETERS = "ptr %inputs, ptr %outputs, ptr %arena, ptr %constants"
 _HEADER = "declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)"
 
 
 def entry_text(
-    program: Program, kernel_symbols: Mapping[str, str], name: str = "rooftile_entry"
+    program: Program,
+    kernel_symbols: Mapping[str, str],
+    name: str = "rooftile_entry",
+    reach: Reach | None = None,
 ) -> str:
     """LLVM text of `i32 @name(ptr inputs, ptr outputs, ptr arena, ptr constants)`.
 
@@ -26,6 +34,8 @@ def entry_text(
     behind the pointers of the inputs. Where host calls cut the program, each run of native steps
     between them is a function of its own, named by `segment_symbol`; so is each loop, by
     `loop_symbol`.
+    `reach` asks for checked code: what kernels may use and copies move lies inside its buffer, in
+    each iteration, else the step is not run and its code is `rooftile.native.bounds.OUTSIDE`.
     InvalidIR for a kernel without a symbol.
     """
     symbols: dict[str, str] = {}
@@ -40,11 +50,14 @@ def entry_text(
             raise InvalidIR(f"{program.name}: kernel {launch.kernel!r} is called with two arities")
     lines = [_HEADER]
     lines += [f"declare i32 @{_quoted(symbol)}({args})" for symbol, args in symbols.items()]
+    checks = None if reach is None else _Checks(Guard(name), reach)
     for path, loop in _loops(program.steps):
-        writer = _Writer(program, kernel_symbols, name)
+        writer = _Writer(program, kernel_symbols, name, checks)
         lines += ["", *writer.loop(loop, path)]
     for index in range(len(program.segments)):
-        lines += ["", *_Writer(program, kernel_symbols, name).segment(index)]
+        lines += ["", *_Writer(program, kernel_symbols, name, checks).segment(index)]
+    if checks is not None:
+        lines += ["", *checks.guard.module()]
     return "\n".join(lines) + "\n"
 
 
@@ -56,13 +69,30 @@ def _loops(steps: Sequence[Step], path: tuple[int, ...] = ()) -> Iterator[tuple[
             yield from _loops(step.body, (*path, place))
 
 
+@dataclass(frozen=True)
+class _Checks:
+    """What all functions of a checked entry share."""
+
+    guard: Guard
+    reach: Reach
+
+
 class _Writer:
     """Writes one function: a run of native steps, or a loop."""
 
-    def __init__(self, program: Program, kernel_symbols: Mapping[str, str], entry: str) -> None:
+    def __init__(
+        self,
+        program: Program,
+        kernel_symbols: Mapping[str, str],
+        entry: str,
+        checks: _Checks | None = None,
+    ) -> None:
         self.program = program
         self.kernel_symbols = kernel_symbols
         self.entry = entry
+        self.checks = checks
+        self.code = OUTSIDE
+        """What is returned where a check of the present step fails."""
         self.lines: list[str] = []
         self.names = 0
         self.failures: list[int] = []
@@ -73,18 +103,21 @@ class _Writer:
         """The function of one run of native steps."""
         start, stop = self.program.segments[index]
         for place in range(start, stop):
+            self.code = _code(place, OUTSIDE)
             self._step(self.program.steps[place], (place,))
         if index == len(self.program.segments) - 1:
+            self.code = _code(len(self.program.steps), OUTSIDE)
             for place in self.program.copied_outputs:
                 port = self.program.outputs[place]
                 target = self._element("%outputs", place)
-                self._copy(target, self._pointer(Arg(port.buffer)), port.nbytes)
+                source = self._pointer(Arg(port.buffer), port.nbytes, "copy reads")
+                self._copy(target, source, port.nbytes)
         lines = [*self.lines, "  ret i32 0"]
         for place in self.failures:
             lines += [
                 f"fail{place}:",
                 f"  %low{place} = and i32 %code{place}, 255",
-                f"  %result{place} = or i32 %low{place}, {(place + 1) << 8}",
+                f"  %result{place} = or i32 %low{place}, {_code(place, 0)}",
                 f"  ret i32 %result{place}",
             ]
         return self._function(segment_symbol(self.entry, index), lines)
@@ -119,9 +152,16 @@ class _Writer:
     def _step(self, step: Step, path: _Path) -> None:
         """The call or copy of one step."""
         if isinstance(step, Copy):
-            self._copy(self._pointer(step.dst), self._pointer(step.src), step.nbytes)
+            target = self._pointer(step.dst, step.nbytes, "copy writes")
+            source = self._pointer(step.src, step.nbytes, "copy reads")
+            self._copy(target, source, step.nbytes)
         elif isinstance(step, Launch):
-            *pointers, last = (f"ptr {self._pointer(arg)}" for arg in step.args)
+            what = f"kernel {step.kernel!r} is given"
+            reach = self.checks.reach[step.kernel] if self.checks else [0] * len(step.args)
+            *pointers, last = (
+                f"ptr {self._pointer(arg, nbytes, what)}"
+                for arg, nbytes in zip(step.args, reach, strict=True)
+            )
             numbers = [f"i64 {self._number(name)}" for name in step.numbers]
             args = ", ".join((*pointers, *numbers, last))
             self._call(self.kernel_symbols[step.kernel], args, path[-1])
@@ -137,12 +177,20 @@ class _Writer:
             f"after{place}:",
         ]
 
-    def _pointer(self, arg: Arg) -> str:
+    def _pointer(self, arg: Arg, nbytes: int, what: str) -> str:
+        """An argument's address, of which `nbytes` bytes are used; `what` is said if they do not
+        all lie in its buffer."""
         pointer = self._start(arg)
-        if not arg.step:
-            return pointer
-        moved = self._new(f"mul i64 %iteration, {self._amount(arg.step)}")
-        return self._new(f"getelementptr i8, ptr {pointer}, i64 {moved}")
+        offset: int | str = arg.offset
+        if arg.step:
+            moved = self._new(f"mul i64 %iteration, {self._amount(arg.step)}")
+            pointer = self._new(f"getelementptr i8, ptr {pointer}, i64 {moved}")
+            offset = self._new(f"add i64 {moved}, {arg.offset}") if self.checks else moved
+        if self.checks is not None:
+            extent = self.program.by_name[arg.buffer].nbytes
+            access = Access(f"{what} buffer {arg.buffer!r}", offset, nbytes, extent)
+            self.lines += self.checks.guard.check(access, starts(extent, nbytes), self.code)
+        return pointer
 
     def _start(self, arg: Arg) -> str:
         """The pointer in the first iteration."""
@@ -194,6 +242,11 @@ class _Writer:
         self.names += 1
         self.lines.append(f"  %p{self.names} = {value}")
         return f"%p{self.names}"
+
+
+def _code(place: int, reason: int) -> int:
+    """What the entry returns where a step fails."""
+    return (place + 1) << 8 | reason
 
 
 def _quoted(symbol: str) -> str:

@@ -4,15 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from rooftile.codegen.llvm.access import Address, address, load_where
+from rooftile.codegen.llvm.access import load as read
 from rooftile.codegen.llvm.arith import binary, compare, select
-from rooftile.codegen.llvm.convert import (
-    bitcast,
-    cast,
-    from_memory,
-    memory_type,
-    retag,
-    to_memory,
-)
+from rooftile.codegen.llvm.bounds import Room
+from rooftile.codegen.llvm.convert import bitcast, cast, retag
 from rooftile.codegen.llvm.scalar import apply
 from rooftile.codegen.llvm.state import Place, Point, State
 from rooftile.codegen.llvm.values import Val, constant, lane_mask, llvm_type, splat
@@ -107,18 +103,11 @@ class Evaluator:
 
     # -- memory
 
-    def pointer(self, base: str, place: Place) -> str:
-        """The address of a place."""
-        return self.state.writer.pointer(base, Affine(*place))
-
-    def target(self, target: Load, point: Point) -> str:
+    def target(self, target: Load, point: Point) -> Address:
         """The address of a scalar; parts of its index that are tiles are checked."""
-        place = self.state.place(target, point, self._gathered(target, point))
-        return self.pointer(f"%{target.buf}", place)
-
-    def read(self, pointer: str, dtype: DType) -> Val:
-        """The scalar at an address as it is now."""
-        return self._read_at(pointer, dtype, 0, 0)
+        state = self.state
+        place = state.place(target, point, self._gathered(target, point))
+        return address(state, state.room(target.buf), place)
 
     def _load_local(self, name: str, point: Point) -> Val:
         state = self.state
@@ -126,7 +115,7 @@ class Evaluator:
         place = state.local_place(local, point)
         axis = state.vector_axis
         stride = dict(zip(local.dims, local.strides, strict=True)).get(axis or "", 0)
-        found = self._read(local.pointer, place, local.dtype, stride, point)
+        found = self._read(local.room, place, local.dtype, stride, point)
         return retag(found, state.scope.tiles[name][1])
 
     def _load(self, load: Load, point: Point) -> Val:
@@ -144,7 +133,8 @@ class Evaluator:
         if undecided:
             return self._guarded(load, point, undecided, stride, gathered)
         place = state.place(load, point, gathered)
-        return self._read(f"%{load.buf}", place, state.bufs[load.buf].dtype, stride, point)
+        room = state.room(load.buf)
+        return self._read(room, place, state.bufs[load.buf].dtype, stride, point)
 
     def inside(self, load: Load, point: Point) -> list[int] | str:
         """ "in" or "out" of the buffer where that is known now, else the dims that are not."""
@@ -190,12 +180,13 @@ class Evaluator:
             if point.lanes < width:
                 counted = Val(lane_mask(width, point.lanes), "bool", width)
                 mask = binary(writer, "and", mask, counted)
-            pointer = self.pointer(f"%{load.buf}", place)
-            return self._masked_load(pointer, buf.dtype, mask, pad)
+            at = address(state, state.room(load.buf), place)
+            return load_where(state, at, buf.dtype, mask, pad)
         offset = writer.integer(Affine(*place))
         safe = writer.op(f"select {mask}, i64 {offset}, i64 0")
         pointer = writer.op(f"getelementptr i8, ptr %{load.buf}, i64 {safe}")
-        return select(writer, mask, self._read_at(pointer, buf.dtype, 0, 0), pad)
+        found = read(state, Address(pointer, state.room(load.buf)), buf.dtype)
+        return select(writer, mask, found, pad)
 
     def _within(self, load: Load, point: Point, dims: list[int], width: int) -> Val:
         """Whether the point, or each of `width` lanes, lies inside the buffer's `dims`."""
@@ -259,63 +250,20 @@ class Evaluator:
             name = self.state.writer.op(f"insertelement {kind} {name}, {item}, i64 {lane}")
         return Val(name, dtype, width)
 
-    def _read(self, base: str, place: Place, dtype: DType, stride: int, point: Point) -> Val:
+    def _read(self, room: Room, place: Place, dtype: DType, stride: int, point: Point) -> Val:
         state = self.state
         width = point.width if stride else 0
-        key = ("load", base, place, stride, width, point.lanes if width else 0)
+        key = ("load", room.base, place, stride, width, point.lanes if width else 0)
         known = state.remembered(key)
         if known is None:
             if width and stride != itemsize(dtype):
                 terms, const = place
                 items = [
-                    self._read_at(self.pointer(base, (terms, const + i * stride)), dtype, 0, 0)
+                    read(state, address(state, room, (terms, const + i * stride)), dtype)
                     for i in range(point.lanes)
                 ]
                 known = self._assemble(items, dtype, width)
             else:
-                pointer = self.pointer(base, place)
-                known = self._read_at(pointer, dtype, width, point.lanes)
+                known = read(state, address(state, room, place), dtype, width, point.lanes)
             state.memo[-1][key] = known
         return known
-
-    def _read_at(self, pointer: str, dtype: DType, width: int, lanes: int) -> Val:
-        writer = self.state.writer
-        if width and lanes < width:
-            mask = Val(lane_mask(width, lanes), "bool", width)
-            return self._masked_load(pointer, dtype, mask, constant(0, dtype, width))
-        stored = memory_type(dtype)
-        kind = llvm_type(stored, width)
-        raw = Val(writer.op(f"load {kind}, ptr {pointer}, align {itemsize(dtype)}"), stored, width)
-        return from_memory(writer, raw, dtype)
-
-    def _masked_load(self, pointer: str, dtype: DType, mask: Val, otherwise: Val) -> Val:
-        writer = self.state.writer
-        stored = memory_type(dtype)
-        kind = llvm_type(stored, mask.width)
-        passed = to_memory(writer, otherwise)
-        name = f"llvm.masked.load.{_mangled(stored, mask.width)}.p0"
-        align = f"i32 {itemsize(dtype)}"
-        loaded = writer.call(
-            kind, name, f"ptr {pointer}", align, str(mask), f"{kind} {passed.name}"
-        )
-        return from_memory(writer, Val(loaded, stored, mask.width), dtype)
-
-    def write(self, pointer: str, value: Val, lanes: int) -> None:
-        """Store a scalar, or the first `lanes` of a vector, at an address."""
-        writer = self.state.writer
-        value = to_memory(writer, value)
-        if value.width and lanes == 1:
-            # A masked store of one lane: LLVM 20 writes the lane before its truncation.
-            value = Val(writer.op(f"extractelement {value}, i64 0"), value.dtype)
-        align = itemsize(value.dtype)
-        if value.width and lanes < value.width:
-            name = f"llvm.masked.store.{_mangled(value.dtype, value.width)}.p0"
-            mask = f"<{value.width} x i1> {lane_mask(value.width, lanes)}"
-            writer.call("void", name, str(value), f"ptr {pointer}", f"i32 {align}", mask)
-        else:
-            writer.do(f"store {value}, ptr {pointer}, align {align}")
-
-
-def _mangled(dtype: DType, width: int) -> str:
-    scalar = {"float": "f32", "double": "f64"}.get(llvm_type(dtype), llvm_type(dtype))
-    return f"v{width}{scalar}"

@@ -1,7 +1,8 @@
 """A tile program as the text of one LLVM function.
 
 `i32 @name(ptr buffers..., i64 symbols..., ptr %scratch)`; it returns 1 where a checked index lay
-outside its buffer, else 0.
+outside its buffer, else 0. Checked code returns `rooftile.native.bounds.OUTSIDE`, and stops, before
+an access outside the memory that it belongs to.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from rooftile.codegen.llvm.bounds import Room
 from rooftile.codegen.llvm.convert import held_type
 from rooftile.codegen.llvm.destination import Memory, Scratch
 from rooftile.codegen.llvm.evaluate import FAILED
@@ -41,6 +43,7 @@ from rooftile.ir.tile.layout import physical_shape
 from rooftile.ir.tile.materialise import stored_lets
 from rooftile.ir.tile.query import lineage
 from rooftile.ir.tile.query import symbols as symbols_of
+from rooftile.native.bounds import checks_bounds
 from rooftile.native.target import Target
 
 
@@ -54,15 +57,21 @@ class KernelText:
     symbols: tuple[str, ...] = ()
 
 
-def emit(kernel: Kernel, target: Target, hints: Hints | None = None) -> KernelText:
-    """The LLVM text of a kernel; NotLowered where it has no form for this target."""
-    return _Emitter(normalised(kernel), target, hints or Hints()).run()
+def emit(
+    kernel: Kernel, target: Target, hints: Hints | None = None, checked: bool | None = None
+) -> KernelText:
+    """The LLVM text of a kernel; NotLowered where it has no form for this target.
+
+    `checked`: whether accesses are held against their bounds, as ROOFTILE_BOUNDS says where None.
+    """
+    checked = checks_bounds() if checked is None else checked
+    return _Emitter(normalised(kernel), target, hints or Hints(), checked).run()
 
 
 class _Emitter:
-    def __init__(self, kernel: Kernel, target: Target, hints: Hints) -> None:
+    def __init__(self, kernel: Kernel, target: Target, hints: Hints, checked: bool) -> None:
         self.kernel = kernel
-        self.state = State(kernel, target)
+        self.state = State(kernel, target, checked)
         self.reducer = Reducer(self.state, hints.unroll, target.vector_bytes)
         self.sink = Sink(self.state, self.reducer, dict(hints.register_tile), target.registers)
         self.least = dict(hints.least)
@@ -113,6 +122,7 @@ class _Emitter:
             *result,
             "}",
             *sorted(state.writer.declarations),
+            *(state.guard.module() if state.guard else ()),
         ]
         text = "\n".join(lines) + "\n"
         return KernelText(text, self.kernel.name, state.scratch_bytes, symbols)
@@ -181,9 +191,9 @@ class _Emitter:
             stride *= size
             if axis == vector and len(dims) > 1 and stride % 4096 == 0:
                 stride += 64
-        offset = state.allocate(name, stride)
+        room = Room(name, "%scratch", (stride,), 1, state.allocate(name, stride))
         bases = tuple(state.spans[axis].base for axis in dims)
-        local = Local(tuple(dims), tuple(reversed(strides)), offset, dtype, bases)
+        local = Local(tuple(dims), tuple(reversed(strides)), room, dtype, bases)
         state.lets.pop(name, None)
         state.locals[name] = local
         self.sink(tile, Scratch(name, tuple(dims)))

@@ -33,10 +33,12 @@ def link(
     units: Sequence[AnyUnit],
     aliases: Mapping[str, str],
     parts: Mapping[str, Part] | None = None,
+    checked: bool = False,
 ) -> Linked:
     """`aliases`: for outputs of the graph that lie in another value's memory, its name.
-    `parts`: the larger buffers that values are parts of."""
-    return _Linker(graph, aliases, parts or {}).run(units)
+    `parts`: the larger buffers that values are parts of. `checked`: the entry holds what it gives
+    to kernels against their buffers; one of open dims leaves that to the kernels."""
+    return _Linker(graph, aliases, parts or {}).run(units, checked)
 
 
 class _Linker:
@@ -45,7 +47,7 @@ class _Linker:
         self.writer = StepWriter(graph, aliases, parts)
         self.constants = self.writer.constants
 
-    def run(self, units: Sequence[AnyUnit]) -> Linked:
+    def run(self, units: Sequence[AnyUnit], checked: bool) -> Linked:
         """The steps, their buffers at their places, and the entry."""
         scope = self.writer.outermost
         outputs = dict.fromkeys(scope.home(name) for name in self.graph.outputs)
@@ -56,7 +58,10 @@ class _Linker:
         if not program.numbers:
             program = placed(program)
         symbols = {launch.kernel: launch.kernel for launch in program.launches}
-        return Linked(program, entry_text(program, symbols, ENTRY), self._block(program))
+        text = entry_text(
+            program, symbols, ENTRY, self.writer.reach if checked and not program.numbers else None
+        )
+        return Linked(program, text, self._block(program))
 
     def _buffers(self, steps: Sequence[Step], outputs: Mapping[str, None]) -> list[Buffer]:
         nbytes = self.writer.nbytes

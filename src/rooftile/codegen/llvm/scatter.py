@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from rooftile.codegen.llvm.access import load, store
 from rooftile.codegen.llvm.evaluate import Evaluator
 from rooftile.codegen.llvm.scalar import apply
 from rooftile.codegen.llvm.state import Point, Span, State
@@ -39,8 +40,8 @@ def _element(stmt: Store, target: Load, evaluator: Evaluator) -> None:
     point = Point()
     evaluator.prepare(stmt.expr, [point])
     value = evaluator.value(stmt.expr, point)
-    pointer = evaluator.target(target, point)
+    state, place = evaluator.state, evaluator.target(target, point)
     if stmt.combine is not None:
-        there = evaluator.read(pointer, value.dtype)
-        value = apply(evaluator.state.writer, stmt.combine, [there, value])
-    evaluator.write(pointer, value, 0)
+        there = load(state, place, value.dtype)
+        value = apply(state.writer, stmt.combine, [there, value])
+    store(state, place, value)

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import product
 
+from rooftile.codegen.llvm.access import store
 from rooftile.codegen.llvm.convert import cast
 from rooftile.codegen.llvm.destination import Destination
 from rooftile.codegen.llvm.reducer import Reducer
@@ -240,16 +241,15 @@ class Sink:
             if point.width and not to.contiguous(state, point):
                 self._scatter(to, shape.vector or "", point, wide)
             else:
-                pointer = evaluator.pointer(to.base, to.place(state, point))
-                evaluator.write(pointer, wide, point.lanes)
+                store(state, to.address(state, point), wide, point.lanes)
 
     def _scatter(self, to: Destination, axis: str, point: Point, value: Val) -> None:
         """Store the lanes of a vector one by one, where the destination is not contiguous."""
-        state, evaluator = self.state, self.reducer.evaluator
+        state = self.state
         for lane in range(point.lanes):
             here = point.at({axis: point.offsets.get(axis, 0) + lane})
             item = Val(state.writer.op(f"extractelement {value}, i64 {lane}"), value.dtype)
-            evaluator.write(evaluator.pointer(to.base, to.place(state, here)), item, 0)
+            store(state, to.address(state, here), item)
 
     def _padded_axes(self, tile: Tile) -> set[str]:
         """Axes whose ends may read outside a padded buffer."""

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
+from rooftile.codegen.llvm.bounds import Guard, Room
 from rooftile.codegen.llvm.values import Val
 from rooftile.codegen.llvm.writer import Writer
 from rooftile.core.affine import Affine, Dim, affine
@@ -57,14 +58,9 @@ class Local:
 
     dims: tuple[str, ...]
     strides: tuple[int, ...]
-    offset: int
+    room: Room
     dtype: DType
     base: tuple[Affine, ...]
-
-    @property
-    def pointer(self) -> str:
-        """Where it starts in scratch memory."""
-        return "%scratch"
 
 
 Place = tuple[tuple[tuple[str, int], ...], int]
@@ -74,9 +70,11 @@ Place = tuple[tuple[tuple[str, int], ...], int]
 class State:
     """The mutable state of one kernel's generation."""
 
-    def __init__(self, kernel: Kernel, target: Target) -> None:
+    def __init__(self, kernel: Kernel, target: Target, checked: bool = False) -> None:
+        """`checked`: accesses are held against their bounds."""
         self.kernel = kernel
-        self.writer = Writer(target)
+        self.guard = Guard(kernel.name) if checked else None
+        self.writer = Writer(target, checked)
         self.scope = Scope(kernel)
         self.bufs = {buf.name: buf for buf in kernel.bufs}
         self.spans: dict[str, Span] = {}
@@ -196,6 +194,12 @@ class State:
             known = self._physical[buf.name] = physical_dims(buf)
         return known
 
+    def room(self, name: str) -> Room:
+        """The memory of a buffer."""
+        buf = self.bufs[name]
+        shape = tuple(part.count for part in self.parts(buf))
+        return Room(name, f"%{name}", shape, itemsize(buf.dtype))
+
     def linear(self, load: Load) -> Affine | None:
         """The byte offset of a load as affine in axes; None where its layout has blocks or an
         index is a tile."""
@@ -268,7 +272,7 @@ class State:
 
     def local_place(self, local: Local, point: Point) -> Place:
         """The byte offset of a local tile's element in scratch memory."""
-        total = Affine((), local.offset)
+        total = Affine((), local.room.start)
         for axis, stride, base in zip(local.dims, local.strides, local.base, strict=True):
             total = total + (self.position(axis, point) - base) * stride
         return total.terms, total.const

@@ -20,7 +20,7 @@ from rooftile.ir.graph import Array, Graph, Node, symbols_in
 from rooftile.ir.program import Arg, Copy, KernelFacts, Launch, Loop, Step
 from rooftile.ir.program.records import NUMBER
 from rooftile.ir.tile import Buf, Kernel
-from rooftile.ir.tile.layout import pack
+from rooftile.ir.tile.layout import pack, physical_shape
 from rooftile.ops.scan import parts_of
 from rooftile.plan.concat import Part
 
@@ -85,6 +85,8 @@ class StepWriter:
         self.numbers: dict[str, None] = dict.fromkeys(symbols.values if symbols else ())
         """The names of the numbers that kernels are given, in the order of the table."""
         self.table = self._fresh("numbers")
+        self.reach: dict[str, tuple[int, ...]] = {}
+        """The bytes that each kernel may use behind each of its arguments."""
         self.scratch = self._fresh("scratch")
 
     def steps(self, units: Sequence[AnyUnit], scope: Scope | None = None) -> list[Step]:
@@ -124,6 +126,8 @@ class StepWriter:
             for buf, value in zip(bufs, unit.arguments, strict=True)
         ]
         writes = [place for place, buf in enumerate(bufs) if buf.name in set(unit.kernel.outputs)]
+        if not unit.text.symbols:
+            self.reach[unit.text.symbol] = (*map(_bytes_behind, bufs), unit.text.scratch_bytes)
         if unit.text.scratch_bytes:
             self.scratch_bytes = max(self.scratch_bytes, unit.text.scratch_bytes)
             args.append(Arg(self.scratch))
@@ -245,6 +249,10 @@ def nbytes_of(graph: Graph, name: str) -> int:
     """Bytes of a value."""
     value = graph.values[name]
     return math.prod(value.dims) * itemsize(value.dtype)
+
+
+def _bytes_behind(buf: Buf) -> int:
+    return math.prod(physical_shape(buf)) * itemsize(buf.dtype)
 
 
 def _moving(start: Arg, size: int, trip: int, backward: bool) -> Arg:

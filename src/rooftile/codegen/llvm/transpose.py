@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from rooftile.codegen.llvm.access import store
 from rooftile.codegen.llvm.destination import Destination, Memory
 from rooftile.codegen.llvm.evaluate import Evaluator
 from rooftile.codegen.llvm.state import Point, State
@@ -47,8 +48,8 @@ def square(turn: Turn, tile: Tile, to: Destination, evaluator: Evaluator) -> Non
     rows = [evaluator.value(tile, Point({turn.written: n}, width, width)) for n in range(width)]
     state.vector_axis = turn.written
     for number, value in enumerate(turned(state.writer, rows)):
-        place = to.place(state, Point({turn.read: number}, width, width))
-        evaluator.write(evaluator.pointer(to.base, place), value, width)
+        place = Point({turn.read: number}, width, width)
+        store(state, to.address(state, place), value, width)
     state.vector_axis = before
 
 

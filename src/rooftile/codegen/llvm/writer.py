@@ -28,8 +28,10 @@ class Scope:
 class Writer:
     """One function's text under construction."""
 
-    def __init__(self, target: Target) -> None:
+    def __init__(self, target: Target, checked: bool = False) -> None:
+        """`checked`: addresses are compared with bounds, so they may lie outside a buffer."""
         self.target = target
+        self._step = "getelementptr" if checked else "getelementptr inbounds"
         self.scopes = [Scope()]
         self.depth: dict[str, int] = {}
         self.ranges: dict[str, tuple[int, int]] = {}
@@ -57,6 +59,10 @@ class Writer:
     def do(self, text: str) -> None:
         """Append an instruction without a result."""
         self.scopes[-1].lines.append(f"  {text}")
+
+    def splice(self, lines: Sequence[str]) -> None:
+        """Append whole lines, which may end the block and begin another."""
+        self.scopes[-1].lines += lines
 
     def hoisted(self, text: str, operands: Sequence[str]) -> str:
         """A pure instruction placed in the outermost scope where its operands exist, once."""
@@ -108,11 +114,9 @@ class Writer:
         pointer = base
         for name, coef in sorted(offset.terms, key=self._order):
             step = name if coef == 1 else self.hoisted(f"mul nsw i64 {name}, {coef}", [name])
-            pointer = self.hoisted(
-                f"getelementptr inbounds i8, ptr {pointer}, i64 {step}", [pointer, step]
-            )
+            pointer = self.hoisted(f"{self._step} i8, ptr {pointer}, i64 {step}", [pointer, step])
         if offset.const:
-            return self.op(f"getelementptr inbounds i8, ptr {pointer}, i64 {offset.const}")
+            return self.op(f"{self._step} i8, ptr {pointer}, i64 {offset.const}")
         return pointer
 
     def range(self, value: Affine) -> tuple[int, int] | None:
