@@ -13,6 +13,8 @@ from onnx_models import floats
 from onnx_sessions import any_of, check, hosted, info, model_with, ran
 
 import rooftile as rt
+from rooftile import pipeline
+from rooftile.ir.graph import Graph
 from rooftile.session import segment
 
 X = floats(4, 6)
@@ -85,8 +87,8 @@ def test_shapes_that_change_all_the_time_are_interpreted(monkeypatch: pytest.Mon
     model = model_with(
         [
             make("NonZero", ["x"], ["n"]),
-            make("Cast", ["n"], ["f"], to=1),
-            make("Sqrt", ["f"], ["y"]),
+            make("Constant", [], ["one"], value_int=1),
+            make("CumSum", ["n", "one"], ["y"]),
         ],
         [info("x", shape=[9])],
         any_of("y"),
@@ -98,6 +100,32 @@ def test_shapes_that_change_all_the_time_are_interpreted(monkeypatch: pytest.Mon
         "interpreted"
     ]
     assert len(session.programs) == 2
+
+
+def test_sizes_that_change_stay_open(monkeypatch: pytest.MonkeyPatch) -> None:
+    compiled: list[Graph] = []
+    real = pipeline.compile_graph
+
+    def compile_graph(graph: Graph, *rest: Any) -> pipeline.Compilation:
+        compiled.append(graph)
+        return real(graph, *rest)
+
+    monkeypatch.setattr(pipeline, "compile_graph", compile_graph)
+    model = model_with(
+        [
+            make("NonZero", ["x"], ["n"]),
+            make("Cast", ["n"], ["f"], to=1),
+            make("Sqrt", ["f"], ["y"]),
+        ],
+        [info("x", shape=["count"])],
+        any_of("y"),
+    )
+    session = rt.InferenceSession(model.SerializeToString())
+    for count in (40, 50, 20, 60, 33, 2, 50):
+        check(session, model, {"x": (np.arange(70) < count).astype(np.float32)})
+    assert len(compiled) == 3  # for 40, for all others, and for 2, which is less than a vector
+    check(session, model, {"x": np.ones(2000, np.float32)})
+    assert len(compiled) == 3
 
 
 def branch(name: str, nodes: list[Any], output: str) -> Any:

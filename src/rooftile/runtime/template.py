@@ -15,7 +15,17 @@ from rooftile.runtime.executable import Executable, aligned_constants
 KEPT_BINDINGS = 16
 """For how many sets of shapes the memory plan is kept; the one used longest ago goes."""
 
+FULL_TILES = 64
+"""From here on tiles are as large as they get, whatever the extent."""
+FAR = 8
+"""Extents so many times larger than those at hand are compiled for, if those were small."""
+
 Shapes = Sequence[Sequence[int]]
+
+
+def _is_far(value: int, at_hand: int) -> bool:
+    """Whether tiles that fit the value at hand are much too small for another."""
+    return at_hand < FULL_TILES and value > FAR * at_hand
 
 
 class Template:
@@ -59,6 +69,8 @@ class Template:
                 [((name,), unit)] = extent.poly.terms  # an input's dim is so many units
                 if size % unit or found.setdefault(str(name), size // unit) != size // unit:
                     return None
+        if any(_is_far(value, self.symbols.values[name]) for name, value in found.items()):
+            return None
         return found if self.symbols.hold(found) else None
 
     def at_hand(self) -> Executable:

@@ -78,7 +78,7 @@ class Programs:
                 self._opens = False
             else:
                 if compiled.template is not None:
-                    self._templates.append((compiled.template, compiled))
-                    del self._templates[:-KEPT_PROGRAMS]
+                    self._templates.insert(0, (compiled.template, compiled))
+                    del self._templates[KEPT_PROGRAMS:]
                 return compiled
         return self._make(shapes, False)

@@ -5,18 +5,24 @@ from __future__ import annotations
 import math
 import threading
 from collections import OrderedDict
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rooftile.core.errors import InvalidInput, NeedsValue, UnsupportedOp, UnsupportedType
+from rooftile.core.errors import (
+    InvalidInput,
+    NeedsValue,
+    RooftileError,
+    UnsupportedOp,
+    UnsupportedType,
+)
 from rooftile.core.journal import Journal
 from rooftile.core.options import CompileOptions
 from rooftile.ir.graph import Graph
 from rooftile.ir.program import Program
-from rooftile.runtime import Executable
+from rooftile.runtime import Executable, Template
 from rooftile.session.guard import check_memory
 from rooftile.session.narrow import Boundary, type_name, widened
 
@@ -92,6 +98,10 @@ class Segment:
         self._needing: list[int] = []
         self._changes = self._compilations = 0
         self._kept: OrderedDict[Any, _Program] = OrderedDict()
+        self._seen: dict[str, tuple[int, ...]] = {}
+        self._open: set[tuple[str, int]] = set()
+        self._opens = True
+        self._templates: list[tuple[Any, Template, _Program]] = []
         self._lock = threading.Lock()
 
     def run(self, environment: Environment) -> None:
@@ -110,7 +120,8 @@ class Segment:
         with self.shared.compiling:
             found = self._find(self._key(environment))
             if found is None:
-                found = self._compile(environment)
+                found = self._bound(environment) or self._compile_open(environment)
+                found = found or self._compile(environment)
                 with self._lock:
                     self._kept[self._key(environment)] = found
                     if len(self._kept) > KEPT_PROGRAMS:
@@ -139,6 +150,31 @@ class Segment:
             raise InvalidInput(self._unfit(environment)) from None
         bound = self.bound
         return (*shapes, *bound, *(environment[name].tobytes() for name in bound))
+
+    def _bound(self, environment: Environment) -> _Program | None:
+        """What was compiled with open dims, for these shapes and values."""
+        for values, template, made in self._templates:
+            if values != self._values(environment):
+                continue
+            executable = template.bind([environment[name].shape for name in made.names])
+            if executable is not None:
+                check_memory(executable.program)
+                return replace(made, executable=executable)
+        return None
+
+    def _values(self, environment: Environment) -> Any:
+        """What must be the same for a program to be used again, but for the shapes."""
+        dtypes = [environment[name].dtype for name in self.part.inputs]
+        return (*dtypes, *self.bound, *(environment[name].tobytes() for name in self.bound))
+
+    def _note_shapes(self, environment: Environment) -> None:
+        """Dims that are seen with another extent are open from then on."""
+        for name in self.part.inputs:
+            shape = environment[name].shape
+            before = self._seen.setdefault(name, shape)
+            if len(before) == len(shape):
+                changed = [dim for dim, extent in enumerate(shape) if before[dim] != extent]
+                self._open.update((name, dim) for dim in changed)
 
     def _find(self, key: Any) -> _Program | None:
         with self._lock:
@@ -169,13 +205,29 @@ class Segment:
             except (UnsupportedOp, UnsupportedType) as error:
                 self._to_host(error.at, error)
         self._compilations += 1
-        names = [value.name for value in graph.inputs]
-        given = [type_name(environment[name].dtype) for name in names]
-        return _Program(
-            self._executable(graph),
-            names,
-            Boundary(given, [narrow.get(x, "") for x in graph.outputs]),
-        )
+        return _program(self._executable(graph), graph, narrow, environment)
+
+    def _compile_open(self, environment: Environment) -> _Program | None:
+        """A program in which the dims that were seen to change are open; None where that, or
+        leaving them open, cannot be."""
+        from rooftile.frontends.onnx import read_part
+        from rooftile.pipeline import compile_graph
+
+        self._note_shapes(environment)
+        if not self._open or not self._opens:
+            return None
+        try:
+            graph, narrow = read_part(self.part, environment, self.bound, self._open)
+            made = compile_graph(graph, self.shared.options, self.shared.journal)
+        except RooftileError:
+            self._opens = False
+            return None
+        check_memory(made.executable.program)
+        program = _program(made.executable, graph, narrow, environment)
+        if made.template is not None:
+            self._templates.insert(0, (self._values(environment), made.template, program))
+            del self._templates[KEPT_PROGRAMS:]
+        return program
 
     def _executable(self, graph: Graph) -> Executable | Interpreted:
         if self._compilations <= MAX_COMPILATIONS or _elements(graph) > MAX_INTERPRETED:
@@ -239,6 +291,18 @@ class Segment:
         if error is not None and (place < 0 or not can_host(self.whole.context, place)):
             raise error
         raise Replaced(host_part(self.whole, self.part, place)) from error
+
+
+def _program(
+    executable: Executable | Interpreted,
+    graph: Graph,
+    narrow: Mapping[str, str],
+    environment: Environment,
+) -> _Program:
+    names = [value.name for value in graph.inputs]
+    given = [type_name(environment[name].dtype) for name in names]
+    boundary = Boundary(given, [narrow.get(name, "") for name in graph.outputs])
+    return _Program(executable, names, boundary)
 
 
 def _elements(graph: Graph) -> int:

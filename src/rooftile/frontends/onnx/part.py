@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping
+from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from rooftile.core.dtype import from_numpy
 from rooftile.core.errors import InvalidModel
+from rooftile.core.symbolic import Symbols
 from rooftile.frontends.onnx.bodies import reads
 from rooftile.frontends.onnx.context import Context
 from rooftile.frontends.onnx.narrow import NARROW, code_of, widened
 from rooftile.frontends.onnx.nodes import NodeReader, Scope
-from rooftile.frontends.onnx.read import plain
+from rooftile.frontends.onnx.read import plain, settled, symbol_name
 from rooftile.ir.graph import Array, Graph, Value
 from rooftile.ops.builder import Builder
 
@@ -34,14 +35,41 @@ class Part:
 
 
 def read_part(
-    part: Part, arrays: Mapping[str, Array], bound: Container[str]
+    part: Part,
+    arrays: Mapping[str, Array],
+    bound: Container[str],
+    open_dims: Container[tuple[str, int]] = (),
 ) -> tuple[Graph, dict[str, str]]:
     """The part as canonical ops, and the names of the types of outputs that are held in wider ones.
 
-    `arrays`: inputs such as it will run on; those in `bound` are taken as constants.
+    `arrays`: inputs such as it will run on; those in `bound` are taken as constants. `open_dims`:
+    dims of inputs, by name and number, that stay symbols.
 
     NeedsValue, NeedsHost and other UnsupportedOp tell in `at` which node stands in the way.
     """
+    narrow: dict[str, str] = {}
+
+    def read(symbols: Symbols | None) -> Graph:
+        def shape(name: str) -> list[int]:
+            extents = list(arrays[name].shape)
+            for dim, extent in enumerate(extents):
+                if symbols is not None and (name, dim) in open_dims:
+                    extents[dim] = symbols.new(symbol_name(f"{name}_{dim}"), extent)
+            return extents
+
+        graph, found = _read(part, arrays, bound, shape)
+        narrow.update(found)
+        return graph
+
+    return settled(read, Symbols() if open_dims else None), narrow
+
+
+def _read(
+    part: Part,
+    arrays: Mapping[str, Array],
+    bound: Container[str],
+    shape: Callable[[str], Sequence[int]],
+) -> tuple[Graph, dict[str, str]]:
     context, builder = part.context, Builder()
     nodes = NodeReader(builder, context.loaded.folder, context.functions)
     known: dict[str, Value] = {}
@@ -51,7 +79,7 @@ def read_part(
             known[name] = nodes.constant(array, plain(name))
         else:
             dtype = from_numpy(widened(np.empty(0, array.dtype)).dtype)
-            value = builder.input(name, array.shape, dtype)
+            value = builder.input(name, shape(name), dtype)
             known[name] = nodes.stands_for(value, code_of(array))
     builder.reserve(part.outputs)
     own = {name for place in part.nodes for name in context.nodes[place].output}

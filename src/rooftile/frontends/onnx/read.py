@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import rooftile.frontends.onnx.families  # noqa: F401  (registers every reader)
 from rooftile.core.errors import InvalidModel, RooftileError, UnsupportedOp
@@ -28,9 +28,14 @@ def read(model: Model, shapes: Shapes | None = None, symbols: Symbols | None = N
     Symbols that a node must know as numbers are left out.
     """
     loaded = load(model)
+    return settled(lambda known: _Reader(loaded, shapes or {}, known).read(), symbols)
+
+
+def settled(make: Callable[[Symbols | None], Graph], symbols: Symbols | None) -> Graph:
+    """What `make` reads with symbols, once nothing is learned of them that would read better."""
     while True:
         try:
-            graph = _Reader(loaded, shapes or {}, symbols).read()
+            graph = make(symbols)
         except RooftileError:
             better = symbols.again() if symbols else None
             if better is None:
@@ -97,7 +102,7 @@ class _Reader:
             if isinstance(dim, int) and dim:
                 found.append(extent)
                 continue
-            name = _symbol_name(dim if isinstance(dim, str) else f"{item.name}_{number}")
+            name = symbol_name(dim if isinstance(dim, str) else f"{item.name}_{number}")
             known = self.taken
             while known.setdefault(name, extent) != extent:
                 name += "_"
@@ -129,7 +134,7 @@ def plain(name: str) -> str:
     return re.sub(r"[^\w.:/-]", "_", name)[:200] or "const"
 
 
-def _symbol_name(text: str) -> str:
+def symbol_name(text: str) -> str:
     """A symbol's name as kernels can hold it; its first letter tells it from axes."""
     return "N" + re.sub(r"\W", "_", text, flags=re.ASCII)[:40]
 
