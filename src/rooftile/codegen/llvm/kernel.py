@@ -16,6 +16,7 @@ from rooftile.codegen.llvm.convert import held_type
 from rooftile.codegen.llvm.destination import Memory, Scratch
 from rooftile.codegen.llvm.evaluate import FAILED
 from rooftile.codegen.llvm.normal import normalised
+from rooftile.codegen.llvm.padding import Inside, interior
 from rooftile.codegen.llvm.reducer import Reducer
 from rooftile.codegen.llvm.scatter import scatter
 from rooftile.codegen.llvm.sink import Sink
@@ -289,7 +290,7 @@ class _Emitter:
         full = "0"
 
         def at(counter: Affine, _: list[str]) -> list[str]:
-            self._at(name, counter * size, size, body)
+            self._by_place(name, counter * size, size, body)
             return []
 
         if size > small:
@@ -304,10 +305,30 @@ class _Emitter:
             position = writer.integer(counter * small + done)
             inside = writer.op(f"icmp slt i64 {position}, {last}")
             base = writer.op(f"select i1 {inside}, i64 {position}, i64 {last}")
-            self._at(name, affine(base), small, body)
+            self._by_place(name, affine(base), small, body)
             return []
 
         state.loop(0, writer.op(f"sdiv i64 {rounded}, {small}"), behind)
+
+    def _by_place(self, name: str, base: Affine, size: int, body: Callable[[], None]) -> None:
+        """A tile as it is inside the image, where nothing is asked of each element, or at its
+        edges."""
+        state, writer = self.state, self.state.writer
+        found = interior(state, name, base, size)
+        if found is None:
+            self._at(name, base, size, body)
+            return
+        test, pairs = found
+
+        def scoped(known: Inside) -> None:
+            state.memo.append({})
+            state.inside |= known
+            self._at(name, base, size, body)
+            state.inside -= known
+            state.memo.pop()
+
+        writer.when(test, lambda: scoped(pairs))
+        writer.when(writer.op(f"xor i1 {test}, true"), lambda: scoped(set()))
 
     def _symbolic_tiles(
         self, name: str, extent: Affine, size: int, body: Callable[[], None]

@@ -265,10 +265,14 @@ class State:
             name = self.writer.hoisted(f"mul nsw i64 {name}, {factor}", [name, factor])
         return affine(name)
 
+    def operand(self, extent: Dim) -> Affine:
+        """An extent in terms of the function's arguments."""
+        value = affine(extent)
+        return value.substitute({name: f"%{name}" for name in value.names})
+
     def extent(self, extent: Dim) -> str:
         """An extent as an i64 operand; symbols are arguments of the function."""
-        value = affine(extent)
-        return self.writer.integer(value.substitute({n: f"%{n}" for n in value.names}))
+        return self.writer.integer(self.operand(extent))
 
     def local_place(self, local: Local, point: Point) -> Place:
         """The byte offset of a local tile's element in scratch memory."""
