@@ -122,7 +122,8 @@ class _Recipe:
             if name == vectorised:
                 size, least = min(room, self.lanes * 8), min(room, self.lanes)
             elif name == next(iter(reversed([n for n in rows if n != vectorised])), None):
-                size, least = min(room, 32), max(1, min(room // 2, 8))
+                most = 32 if room > 64 else 16
+                size, least = min(room, most), max(1, min(room // 2, most // 4))
             self.kernel = to_grid(self.kernel, name, size if size > 1 else "point")
             self.least[name] = least
         for axis in self.kernel.whole:

@@ -16,7 +16,7 @@ from rooftile.codegen.llvm.convert import held_type
 from rooftile.codegen.llvm.destination import Memory, Scratch
 from rooftile.codegen.llvm.evaluate import FAILED
 from rooftile.codegen.llvm.normal import normalised
-from rooftile.codegen.llvm.padding import Inside, interior
+from rooftile.codegen.llvm.padding import Interior, interior
 from rooftile.codegen.llvm.reducer import Reducer
 from rooftile.codegen.llvm.scatter import scatter
 from rooftile.codegen.llvm.sink import Sink
@@ -284,51 +284,74 @@ class _Emitter:
     ) -> None:
         """Full tiles in a loop, then small ones, of which the last reaches back as far as it must
         to end where the axis ends."""
+        total = self.state.extent(extent)
+        inside = interior(self.state, name, total) if size > 1 else None
+        if inside is None:
+            self._run_of_tiles(name, "0", total, size, body)
+        else:
+            self._with_borders(name, total, size, inside, body)
+
+    def _with_borders(
+        self, name: str, total: str, size: int, inside: Interior, body: Callable[[], None]
+    ) -> None:
+        """Tiles where nothing that they read lies in the padding; the elements before and behind
+        them one by one."""
+        state, writer = self.state, self.state.writer
+        first, least = str(inside.first), inside.first + min(self.least[name], size)
+        wide = writer.op(f"icmp sge i64 {inside.stop}, {least}")
+        stop = writer.op(f"select i1 {wide}, i64 {inside.stop}, i64 {first}")
+
+        def middle() -> None:
+            state.memo.append({})
+            state.inside |= inside.known
+            self._run_of_tiles(name, first, stop, size, body)
+            state.inside -= inside.known
+            state.memo.pop()
+
+        writer.when(wide, middle)
+        gap = writer.op(f"sub nsw i64 {stop}, {first}")
+        rest = writer.op(f"sub nsw i64 {total}, {gap}")
+
+        def at(counter: Affine, _: list[str]) -> list[str]:
+            position = writer.integer(counter)
+            before = writer.op(f"icmp slt i64 {position}, {first}")
+            behind = writer.integer(counter + gap)
+            base = writer.op(f"select i1 {before}, i64 {position}, i64 {behind}")
+            self._at(name, affine(base), 1, body)
+            return []
+
+        state.loop(0, rest, at)
+
+    def _run_of_tiles(
+        self, name: str, first: str, stop: str, size: int, body: Callable[[], None]
+    ) -> None:
+        """The elements from `first` on up to `stop`, which are no fewer than the least tile."""
         state, writer = self.state, self.state.writer
         small = min(self.least[name], size)
-        total = state.extent(extent)
+        start = Affine((), int(first))
+        room = writer.op(f"sub nsw i64 {stop}, {first}")
         full = "0"
 
         def at(counter: Affine, _: list[str]) -> list[str]:
-            self._by_place(name, counter * size, size, body)
+            self._at(name, start + counter * size, size, body)
             return []
 
         if size > small:
-            full = writer.op(f"sdiv i64 {total}, {size}")
+            full = writer.op(f"sdiv i64 {room}, {size}")
             state.loop(0, full, at)
         done = writer.op(f"mul nsw i64 {full}, {size}")
-        left = writer.op(f"sub nsw i64 {total}, {done}")
+        left = writer.op(f"sub nsw i64 {room}, {done}")
         rounded = writer.op(f"add nsw i64 {left}, {small - 1}")
-        last = writer.op(f"sub nsw i64 {total}, {small}")
+        last = writer.op(f"sub nsw i64 {stop}, {small}")
 
         def behind(counter: Affine, _: list[str]) -> list[str]:
-            position = writer.integer(counter * small + done)
+            position = writer.integer(start + counter * small + done)
             inside = writer.op(f"icmp slt i64 {position}, {last}")
             base = writer.op(f"select i1 {inside}, i64 {position}, i64 {last}")
-            self._by_place(name, affine(base), small, body)
+            self._at(name, affine(base), small, body)
             return []
 
         state.loop(0, writer.op(f"sdiv i64 {rounded}, {small}"), behind)
-
-    def _by_place(self, name: str, base: Affine, size: int, body: Callable[[], None]) -> None:
-        """A tile as it is inside the image, where nothing is asked of each element, or at its
-        edges."""
-        state, writer = self.state, self.state.writer
-        found = interior(state, name, base, size)
-        if found is None:
-            self._at(name, base, size, body)
-            return
-        test, pairs = found
-
-        def scoped(known: Inside) -> None:
-            state.memo.append({})
-            state.inside |= known
-            self._at(name, base, size, body)
-            state.inside -= known
-            state.memo.pop()
-
-        writer.when(test, lambda: scoped(pairs))
-        writer.when(writer.op(f"xor i1 {test}, true"), lambda: scoped(set()))
 
     def _symbolic_tiles(
         self, name: str, extent: Affine, size: int, body: Callable[[], None]

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from rooftile.codegen.llvm.reduction import Reduction
-from rooftile.codegen.llvm.state import Point, Span, State
-from rooftile.core.affine import Affine, affine
+from rooftile.codegen.llvm.state import Point, State
+from rooftile.core.affine import Affine
 from rooftile.ir.tile import Load, expressions, subtiles
 
 Inside = set[tuple[int, int]]
@@ -90,46 +90,48 @@ def clip_bounds(state: State, size: int, clips: Sequence[Clip]) -> tuple[int | s
     return start, stop
 
 
-def interior(state: State, axis: str, base: Affine, size: int) -> tuple[str, Inside] | None:
-    """Whether a tile of an axis reads nothing outside dims of open extent: an i1, and the loads
-    and dims that it is about; None where there are none."""
-    tests: list[str] = []
-    pairs: Inside = set()
+@dataclass(frozen=True)
+class Interior:
+    """The part `first .. stop-1` of an axis in which padded loads of open extent stay inside their
+    buffers, in the dims of `known`. `stop` is an i64 of the run, at most the axis's extent."""
+
+    first: int
+    stop: str
+    known: Inside
+
+
+def interior(state: State, axis: str, total: str) -> Interior | None:
+    """The interior of an axis of `total` elements; None where no such load moves along it."""
+    first, stop = 0, total
+    known: Inside = set()
     loads = [part for top in expressions(state.kernel.body) for part in subtiles(top)]
     for load in loads:
         if not isinstance(load, Load) or load.pad is None:
             continue
         for dim, part in enumerate(load.index):
             extent = state.bufs[load.buf].shape[dim]
-            if not isinstance(part, Affine) or isinstance(extent, int) or not part.coef(axis):
+            if not isinstance(part, Affine) or isinstance(extent, int) or part.coef(axis) < 1:
                 continue
-            bounds = _reached(state, part, axis, base, size)
-            if bounds is not None:
-                low, high = map(state.writer.integer, bounds)
-                tests.append(state.writer.op(f"icmp sge i64 {low}, 0"))
-                tests.append(state.writer.op(f"icmp slt i64 {high}, {state.extent(extent)}"))
-                pairs.add((id(load), dim))
-    if not tests:
-        return None
-    while len(tests) > 1:
-        tests.append(state.writer.op(f"and i1 {tests.pop(0)}, {tests.pop(0)}"))
-    return tests[0], pairs
+            coef, reached = part.coef(axis), _reached(state, part, axis)
+            if reached is not None:
+                low, high = reached
+                first = max(first, -(low // coef))
+                # Truncated division of this numerator is right, or the interior is empty.
+                room = state.operand(extent) + (coef - 1 - high)
+                stop = _chosen(state, "slt", _divided(state, room, coef), stop)
+                known.add((id(load), dim))
+    return Interior(first, stop, known) if known else None
 
 
-def _reached(
-    state: State, part: Affine, axis: str, base: Affine, size: int
-) -> tuple[Affine, Affine] | None:
-    """The least and the greatest index, where the other axes in it are known."""
-    low = high = affine(part.const)
+def _reached(state: State, part: Affine, axis: str) -> tuple[int, int] | None:
+    """The least and the greatest index at place 0 of an axis, where the others in it are known."""
+    low = high = part.const
     for name, coef in part.terms:
-        span = Span(base, size)
         if name != axis:
             extent = state.kernel.axes[name].extent
             if state.kernel.axes[name].tile != "whole" or not isinstance(extent, int):
                 return None
-            span = Span(Affine(), extent)
-        first, last = span.base * coef, (span.base + (span.size - 1)) * coef
-        low, high = (low + first, high + last) if coef > 0 else (low + last, high + first)
+            low, high = low + min(0, coef * (extent - 1)), high + max(0, coef * (extent - 1))
     return low, high
 
 
