@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from rooftile.frontends.onnx.call import Call
 from rooftile.frontends.onnx.registry import reads
+from rooftile.host.bounds import part_of
 from rooftile.ir.graph import Value
 
 
@@ -70,14 +71,8 @@ def _sliced(
         dim = call.axis(axis, x.rank)
         if step == 0:
             call.invalid("a step is 0")
-        part = slice(start, end, step).indices(x.dims[dim])
-        first[dim], limits[dim], strides[dim] = _part(*part)
+        first[dim], limits[dim], strides[dim] = part_of(x.dims[dim], start, end, step)
     return cut(call, x, first, limits, strides)
-
-
-def _part(start: int, limit: int, step: int) -> tuple[int, int, int]:
-    """An empty part as 0:0, whatever its bounds."""
-    return (start, limit, step) if len(range(start, limit, step)) else (0, 0, 1)
 
 
 def cut(
@@ -159,10 +154,14 @@ def _padded(call: Call, amounts: Sequence[int], axes: Sequence[int], value: floa
     for number, axis in enumerate(axes):
         dim = call.axis(axis, x.rank)
         low[dim], high[dim] = amounts[number], amounts[len(axes) + number]
+    sizes = [sum(parts) for parts in zip(x.dims, low, high, strict=True)]
     starts = [max(0, -part) for part in low]
     limits = [extent - max(0, -part) for extent, part in zip(x.dims, high, strict=True)]
-    if any(limit < start for start, limit in zip(starts, limits, strict=True)):
-        call.invalid(f"pads {list(amounts)} cut off more than {list(x.shape)} holds")
+    for dim, (start, limit) in enumerate(zip(starts, limits, strict=True)):
+        if sizes[dim] < 0 or (limit < start and mode != "constant"):
+            call.invalid(f"pads {list(amounts)} cut off more than {list(x.shape)} holds")
+        if limit < start:  # nothing is left, and padding is cut off as well
+            starts[dim], limits[dim], low[dim], high[dim] = 0, 0, 0, sizes[dim]
     x = cut(call, x, starts, limits)
     grown = [[max(0, part) for part in parts] for parts in (low, high)]
     if not any(grown[0] + grown[1]):
