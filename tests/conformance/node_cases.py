@@ -9,6 +9,7 @@ import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from pathlib import Path
 from typing import Any
 
 import ml_dtypes
@@ -17,17 +18,19 @@ import onnx
 from onnx import numpy_helper
 
 import rooftile
+from rooftile.frontends.onnx.bodies import bodies
 
-EXPECTED = "node_cases.txt"
-"""The names of the cases that are right, beside this file; `survey.py --write` makes it."""
+EXPECTED = Path(__file__).with_name("node_cases.txt")
+"""A case a line: name, word, ops, and those on the host; `survey.py --write` makes it."""
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """`word`: right, refused, wrong or broken; `detail` says how."""
+    """`word`: right, refused, wrong or broken; `detail` says how. `hosted`: ops run on the host."""
 
     word: str
     detail: str = ""
+    hosted: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -68,6 +71,16 @@ def cases() -> Mapping[str, Case]:
     return found
 
 
+def ops_of(graph: Any) -> list[str]:
+    """The ops of a graph and of the bodies in it, each once; DOMAIN.OP where it is not ai.onnx."""
+    found = set()
+    for node in graph.node:
+        found.add(f"{node.domain}.{node.op_type}" if node.domain else node.op_type)
+        for body in bodies(node):
+            found.update(ops_of(body))
+    return sorted(found)
+
+
 def _array(content: Any) -> Any:
     return numpy_helper.to_array(content) if isinstance(content, onnx.TensorProto) else content
 
@@ -99,11 +112,12 @@ def judge(case: Case) -> Verdict:
     try:
         session = rooftile.InferenceSession(case.model.SerializeToString())
         problem = difference(case, session.run(None, case.feeds), case.wanted)
+        hosted = tuple(sorted({d.facts["op"] for d in session.decisions if d.stage == "host"}))
     except rooftile.RooftileError as error:
         return Verdict("refused", f"{type(error).__name__}: {error}")
     except Exception as error:
         return Verdict("broken", f"{type(error).__name__}: {error}")
-    return Verdict("wrong", problem) if problem else Verdict("right")
+    return Verdict("wrong", problem) if problem else Verdict("right", hosted=hosted)
 
 
 def difference(case: Case, outputs: Sequence[Any], wanted: Sequence[Any]) -> str:

@@ -2,7 +2,7 @@
 
     python tests/conformance/survey.py [PART OF A NAME ...] [--write] [--json FILE]
 
-`--write` makes the list of cases that are right, which the tests hold on to.
+`--write` makes the list of verdicts, which the tests hold on to and docs/coverage.md is made of.
 """
 
 from __future__ import annotations
@@ -13,9 +13,10 @@ import json
 import subprocess
 import sys
 from collections import Counter
+from dataclasses import astuple
 from pathlib import Path
 
-from node_cases import EXPECTED, Verdict, cases, judge
+from node_cases import EXPECTED, Verdict, cases, judge, ops_of
 
 MARK = "@verdict "
 SECONDS = 60.0
@@ -29,7 +30,7 @@ def work(names: list[str]) -> None:
         faulthandler.dump_traceback_later(SECONDS, exit=True)
         verdict = judge(known[name])
         faulthandler.cancel_dump_traceback_later()
-        print(f"\n{MARK}{json.dumps([name, verdict.word, verdict.detail])}", flush=True)
+        print(f"\n{MARK}{json.dumps([name, *astuple(verdict)])}", flush=True)
 
 
 def survey(names: list[str]) -> dict[str, Verdict]:
@@ -44,8 +45,8 @@ def survey(names: list[str]) -> dict[str, Verdict]:
         if not lines:
             sys.exit(f"the worker does not start: {worker.stderr[-1000:]}")
         for line in lines[1:]:
-            name, word, detail = json.loads(line.removeprefix(MARK))
-            found[name] = Verdict(word, detail)
+            name, word, detail, hosted = json.loads(line.removeprefix(MARK))
+            found[name] = Verdict(word, detail, tuple(hosted))
         ended = [name for name in left if name not in found]
         if ended:
             why = "hangs" if "Timeout (" in worker.stderr else f"status {worker.returncode}"
@@ -53,11 +54,20 @@ def survey(names: list[str]) -> dict[str, Verdict]:
     return found
 
 
+def write(found: dict[str, Verdict]) -> None:
+    """The verdicts as the list beside this file."""
+    known, lines = cases(), []
+    for name, verdict in sorted(found.items()):
+        line = f"{name} {verdict.word} {','.join(ops_of(known[name].model.graph)) or '-'}"
+        lines.append(f"{line} host:{','.join(verdict.hosted)}" if verdict.hosted else line)
+    EXPECTED.write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
 def main() -> None:
     """Survey, print what is not right, and count."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("parts", nargs="*", help="only cases whose name holds one of these")
-    parser.add_argument("--write", action="store_true", help=f"write {EXPECTED}")
+    parser.add_argument("--write", action="store_true", help=f"write {EXPECTED.name}")
     parser.add_argument("--json", type=Path, help="write all verdicts there")
     parser.add_argument("--worker", action="store_true", help=argparse.SUPPRESS)
     args = parser.parse_args()
@@ -73,8 +83,7 @@ def main() -> None:
     if args.json:
         args.json.write_text(json.dumps({n: [v.word, v.detail] for n, v in found.items()}))
     if args.write:
-        right = sorted(name for name, verdict in found.items() if verdict.word == "right")
-        Path(__file__).with_name(EXPECTED).write_text("\n".join(right) + "\n")
+        write(found)
 
 
 if __name__ == "__main__":

@@ -77,6 +77,7 @@ def on_host(op: str, *inputs: Any, **more: Any) -> None:
         ("Expand", [TEXTS, np.array([2, 5])], {}),
         ("Tile", [TEXTS, np.array([2])], {"opset": 13}),
         ("Slice", [TEXTS, np.array([-1]), np.array([-9]), np.array([0]), np.array([-2])], {}),
+        ("Slice", [TEXTS, np.array([-9]), np.array([-99]), np.array([0]), np.array([-1])], {}),
         ("Split", [TEXTS, np.array([2, 3])], {"outputs": 2}),
         ("GatherElements", [TEXTS, np.array([4, 0, 1])], {}),
         ("Equal", [TEXTS, TEXTS[::-1]], {"opset": 19}),

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rooftile.core.errors import InvalidInput
+from rooftile.host.bounds import part_of
 from rooftile.host.registry import Kinds, body, same
 from rooftile.host.strings import numbers_of, texts_of
 from rooftile.host.types import STRING, element
@@ -136,10 +137,8 @@ def slice_(x: Array, starts: Any, ends: Any, axes: Any = None, steps: Any = None
     strides = (1,) * len(first) if steps is None else _ints(steps)
     found = [slice(None)] * x.ndim
     for place, start, end, step in zip(places, first, last, strides, strict=True):
-        extent = x.shape[place]
-        bounds = slice(start, end, step).indices(extent)
-        stop = None if bounds[2] < 0 and bounds[1] < 0 else bounds[1]
-        found[place] = slice(bounds[0], stop, bounds[2])
+        low, limit, stride = part_of(x.shape[place], start, end, step)
+        found[place] = slice(low, None if limit < 0 else limit, stride)
     return np.ascontiguousarray(x[tuple(found)])
 
 

@@ -71,7 +71,7 @@ def _reference(attrs: Attrs, arrays: Sequence[Array]) -> tuple[Array, ...]:
     depth = math.prod(a.shape[dim] for dim in a_contract)
     left = a.transpose(batch + a_free + a_contract).reshape(*lead, math.prod(rows), depth)
     right = b.transpose(b_batch + b_contract + b_free).reshape(*lead, depth, math.prod(columns))
-    return (np.matmul(left, right).reshape(*lead, *rows, *columns),)
+    return (np.matmul(left, right).reshape((*lead, *rows, *columns)),)
 
 
 def _flops(attrs: Attrs, inputs: Sequence[Value], outputs: Sequence[Value]) -> int:

@@ -63,7 +63,7 @@ def _reference(attrs: Attrs, arrays: Sequence[Array]) -> tuple[Array, ...]:
     found = flat[where]
     if not depth:
         found = np.repeat(flat[:, None], math.prod(places), axis=1)
-    return (found.reshape(*lead, *places, *data.shape[batch + depth :]),)
+    return (found.reshape((*lead, *places, *data.shape[batch + depth :])),)
 
 
 def _body(node: Node, index: Index, build: Body) -> Tile:

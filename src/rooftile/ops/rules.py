@@ -126,11 +126,11 @@ def element_type(op: str, attrs: Attrs) -> DType:
 def window_extent(
     op: str, extent: int, window: int, stride: int, pads: tuple[int, int], dilation: int
 ) -> int:
-    """How many windows fit along a dim of `extent` elements."""
+    """How many windows fit along a dim of `extent` elements; of one element each, none in none."""
     reach = (window - 1) * dilation + 1
     padded = extent + sum(pads)
     need(
-        padded >= reach,
+        padded >= reach or (padded, reach) == (0, 1),
         op,
         f"a window that reaches over {reach} elements does not fit {extent} padded by {pads}",
     )

@@ -43,8 +43,8 @@ def meeting(
             coef = part.coef(axis)
             if not coef or (id(load), dim) in state.inside:
                 continue
-            known = isinstance(extent, int)
-            if known and _always_inside(state, part, extent, [axis, *rest], points):
+            others = [axis, *rest]
+            if isinstance(extent, int) and _always_inside(state, part, extent, others, points):
                 continue
             places = {state.offset(part - Affine(((axis, coef),)), p) for p in points}
             shared = any(part.coef(other) for other in rest)
@@ -54,7 +54,7 @@ def meeting(
                 base = state.spans[axis].base
                 start = Affine(*place) + base * coef
                 clips.append(Clip(load, dim, coef, start, state.operand(extent)))
-            elif known and all(not terms for terms, _ in places):
+            elif isinstance(extent, int) and all(not terms for terms, _ in places):
                 return "unroll"
     return clips or None
 

@@ -155,8 +155,8 @@ class Call:
         return int(self._attribute(name, _INT, "i", default))
 
     def number(self, name: str, default: float | None = None) -> float:
-        """A number attribute."""
-        return float(self._attribute(name, _FLOAT, "f", default))
+        """A number attribute; a default is rounded to f32 too, as schemas hold it."""
+        return float(np.float32(self._attribute(name, _FLOAT, "f", default)))
 
     def ints(self, name: str, default: Sequence[int] | None = None) -> tuple[int, ...]:
         """A list of integers."""

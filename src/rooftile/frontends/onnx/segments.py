@@ -28,6 +28,9 @@ CONTROL = {"If": ("then_branch", "else_branch")} | dict.fromkeys(
     ("Loop", "Scan", "SequenceMap"), ("body",)
 )
 """Ops that run graphs of their own, and the attributes that hold these."""
+OF_THE_RUN = "its condition, trips or values are of the run"
+BY_FORM = "its values are no plain tensors, or its form has no kernel"
+"""Why control flow, and an op whose host body says nothing else, is on the host."""
 
 
 @dataclass(frozen=True)
@@ -211,14 +214,14 @@ def _host_step(context: Context, place: int, kinds: Mapping[str, str]) -> Step:
     opset = context.loaded.opsets.get(domain, 0)
     name = context.names[place]
     if node.op_type in CONTROL and not domain:
-        why = "its condition, trips or values are of the run"
         bodies = _bodies(context, place, kinds)
-        return ControlStep(name, node.op_type, opset, inputs, outputs, attributes, bodies, why)
+        return ControlStep(
+            name, node.op_type, opset, inputs, outputs, attributes, bodies, OF_THE_RUN
+        )
     found = find_body(domain, node.op_type)
     if found is None:
         raise UnsupportedOp(f"node {name}: op {node.op_type} cannot run on the host")
-    why = found.why or "its values are no plain tensors, or its form has no kernel"
-    return HostStep(name, node.op_type, domain, inputs, outputs, attributes, why)
+    return HostStep(name, node.op_type, domain, inputs, outputs, attributes, found.why or BY_FORM)
 
 
 def _bodies(context: Context, place: int, kinds: Mapping[str, str]) -> Mapping[str, Outline]:

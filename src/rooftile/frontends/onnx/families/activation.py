@@ -77,9 +77,20 @@ def softsign(call: Call) -> Value:
 
 @reads("Mish")
 def mish(call: Call) -> Value:
-    """x * tanh(softplus(x))."""
+    """x * tanh(softplus(x)).
+
+    tanh(log(1 + u)) is n / (n + 2) with n = u * (u + 2): nothing cancels for small u = exp(x), and
+    with powers of exp(-x) for positive x nothing overflows.
+    """
     x = call.input(0)
-    return call.elementwise("mul", x, call.emit("tanh", soft_plus_of(call, x)))
+    small = call.emit("exp", call.emit("neg", call.emit("abs", x)))
+    negative = call.elementwise("lt", x, 0)
+    below = call.elementwise("mul", small, call.elementwise("add", small, 2))
+    above = call.elementwise("add", call.elementwise("mul", small, 2), 1)
+    over = call.elementwise("where", negative, below, above)
+    twice = call.elementwise("mul", call.elementwise("mul", small, small), 2)
+    rest = call.elementwise("where", negative, call.constant(2, x.dtype), twice)
+    return call.elementwise("mul", x, call.emit("div", over, call.elementwise("add", over, rest)))
 
 
 @reads("HardSigmoid")

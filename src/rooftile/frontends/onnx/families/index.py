@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from rooftile.core.symbolic import same, symbolic
 from rooftile.frontends.onnx.call import Call
 from rooftile.frontends.onnx.registry import reads
+from rooftile.host.bounds import part_of
 from rooftile.ir.graph import Value
 
 FAR = 1 << 31
@@ -77,8 +78,7 @@ def _sliced(
         if step == 1 and symbolic((x.dims[dim], start, end)):
             first[dim], limits[dim] = _open_part(x.dims[dim], start, end)
             continue
-        part = slice(start, end, step).indices(x.dims[dim])
-        first[dim], limits[dim], strides[dim] = _part(*part)
+        first[dim], limits[dim], strides[dim] = part_of(x.dims[dim], start, end, step)
     return cut(call, x, first, limits, strides)
 
 
@@ -93,11 +93,6 @@ def _open_part(extent: int, start: int, end: int) -> tuple[int, int]:
 
     first, limit = inside(start), inside(end)
     return (first, limit) if first < limit else (0, 0)
-
-
-def _part(start: int, limit: int, step: int) -> tuple[int, int, int]:
-    """An empty part as 0:0, whatever its bounds."""
-    return (start, limit, step) if len(range(start, limit, step)) else (0, 0, 1)
 
 
 def cut(
@@ -179,10 +174,14 @@ def _padded(call: Call, amounts: Sequence[int], axes: Sequence[int], value: floa
     for number, axis in enumerate(axes):
         dim = call.axis(axis, x.rank)
         low[dim], high[dim] = amounts[number], amounts[len(axes) + number]
+    sizes = [sum(parts) for parts in zip(x.dims, low, high, strict=True)]
     starts = [max(0, -part) for part in low]
     limits = [extent - max(0, -part) for extent, part in zip(x.dims, high, strict=True)]
-    if any(limit < start for start, limit in zip(starts, limits, strict=True)):
-        call.invalid(f"pads {list(amounts)} cut off more than {list(x.shape)} holds")
+    for dim, (start, limit) in enumerate(zip(starts, limits, strict=True)):
+        if sizes[dim] < 0 or (limit < start and mode != "constant"):
+            call.invalid(f"pads {list(amounts)} cut off more than {list(x.shape)} holds")
+        if limit < start:  # nothing is left, and padding is cut off as well
+            starts[dim], limits[dim], low[dim], high[dim] = 0, 0, 0, sizes[dim]
     x = cut(call, x, starts, limits)
     grown = [[max(0, part) for part in parts] for parts in (low, high)]
     if not any(grown[0] + grown[1]):

@@ -42,7 +42,7 @@ def coordinates(
     if mode == "half_pixel":
         return np.asarray(half)
     if mode == "pytorch_half_pixel":
-        return np.asarray(half) if length > 1 else np.zeros_like(x)
+        return np.asarray(half) if size > 1 else np.zeros_like(x)
     if mode == "half_pixel_symmetric":
         shift = real(extent / 2) * (1 - real(size) / length)
         return np.asarray((shift + middle) - real(0.5))

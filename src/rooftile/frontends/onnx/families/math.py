@@ -71,7 +71,10 @@ def _old_broadcast(call: Call, a: Value, b: Value) -> tuple[Value, Value]:
             call.invalid(f"shapes {list(a.shape)} and {list(b.shape)} differ without broadcast=1")
         call.ignore("axis")
         return a, b
-    axis = call.axis(call.integer("axis", a.rank - b.rank), a.rank)
+    axis = call.integer("axis", a.rank - b.rank)
+    axis += a.rank if axis < 0 else 0
+    if not 0 <= axis <= a.rank - b.rank:  # a scalar may stand behind the last dim
+        call.invalid(f"axis {axis} does not place {list(b.shape)} within {list(a.shape)}")
     return a, call.reshape(b, b.dims + (1,) * (a.rank - axis - b.rank))
 
 

@@ -37,7 +37,7 @@ def window_of(call: Call, extents: Sequence[int], kernel: Sequence[int]) -> Wind
     high: list[int] = []
     for dim, span in enumerate(spans):
         room = extents[dim] + low[dim] + asked[dim] - span
-        if room < 0:
+        if room < 0 and (room, span) != (-1, 1):  # windows of one element: none of none
             call.invalid(
                 f"a window of {span} does not fit dim {dim} of {extents[dim]} with its pads"
             )

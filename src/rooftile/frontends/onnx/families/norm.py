@@ -158,6 +158,18 @@ def layer_normalization(call: Call) -> tuple[Value, ...]:
     return (result, mean, inverse) if call.outputs > 1 else (result,)
 
 
+@reads("MeanVarianceNormalization")
+def mean_variance_normalization(call: Call) -> Value:
+    """(x - mean) / (deviation + 1e-9) over axes; the body in the schema cancels, and is of f32."""
+    x = call.input(0)
+    dims = call.axes(call.ints("axes", (0, 2, 3)), x.rank)
+    wide = call.cast(x, _wider(x.dtype))
+    centred = call.emit("sub", wide, mean_of(call, wide, dims))
+    variance = mean_of(call, call.emit("mul", centred, centred), dims)
+    spread = call.elementwise("add", call.emit("sqrt", variance), 1e-9)
+    return call.cast(call.emit("div", centred, spread), x.dtype)
+
+
 @reads("RMSNormalization", since=23)
 @reads("SimplifiedLayerNormalization")
 def rms_normalization(call: Call) -> Value:

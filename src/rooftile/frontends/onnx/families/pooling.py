@@ -37,6 +37,8 @@ def _positions(call: Call, x: Value, window: Window, by_columns: bool) -> Value:
     """
     extents = x.dims[2:]
     places = _places(window, extents)
+    if 0 in (*x.dims[:2], *places):
+        return call.constant(np.zeros((*x.dims[:2], *places)), "i64")
     taps = list(np.ndindex(*window.kernel))
     inside = np.stack([_inside(window, extents, places, tap) for tap in taps], -1)
     where = np.stack([_index(window, extents, places, tap, False) for tap in taps], -1)
@@ -121,7 +123,7 @@ def average_pool(call: Call) -> Value:
         along = [1] * x.rank
         along[dim + 1] = -1
         counts = counts * _counts(window, dim, extent, with_pads).reshape(along)
-    if np.all(counts == counts.flat[0]):
+    if counts.size and np.all(counts == counts.flat[0]):
         counts = counts.ravel()[:1].reshape((1,) * x.rank)
     return channels_second(call, call.emit("mul", sums, call.constant(1 / counts, x.dtype)))
 

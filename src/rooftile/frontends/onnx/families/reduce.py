@@ -46,8 +46,10 @@ def _log_sum(call: Call, x: Value, dims: Sequence[int]) -> Value:
 
 
 def _log_sum_exp(call: Call, x: Value, dims: Sequence[int]) -> Value:
-    """The maximum is taken out first, so that exp cannot overflow."""
+    """The maximum is taken out first, so that exp cannot overflow; not an infinite one."""
     top = call.emit("reduce", x, op="max", dims=tuple(dims))
+    finite = call.elementwise("lt", call.emit("abs", top), call.constant(math.inf, x.dtype))
+    top = call.elementwise("where", finite, top, call.constant(0, x.dtype))
     rest = total(call, call.emit("exp", call.emit("sub", x, top)), dims)
     return call.emit("add", call.emit("log", rest), top)
 
@@ -74,9 +76,8 @@ def _reader(compute: Callable[[Call, Value, Sequence[int]], Value], by_input: bo
             given = call.input_ints(1, "axes") if call.optional(1) is not None else ()
         else:
             given = call.ints("axes", ())
-        if not given and nothing:
-            return x
-        dims = call.axes(given, x.rank) if given else tuple(range(x.rank))
+        every = () if nothing else range(x.rank)  # over no axis, elements are computed alone
+        dims = call.axes(given, x.rank) if given else tuple(every)
         result = compute(call, x, dims)
         if keep:
             return result
