@@ -34,22 +34,26 @@ def _reference(attrs: Attrs, arrays: Sequence[Array]) -> tuple[Array, ...]:
 def groups(old: Sequence[int], new: Sequence[int]) -> list[tuple[list[int], list[int]]]:
     """Smallest runs of dims of both shapes with equal products: (dims of old, dims of new).
 
-    Dims of size 1 belong to no run. Both shapes must have the same, positive, number of elements.
+    Dims of size 1 belong to no run. Both shapes must have the same, positive, number of elements;
+    where that is an assumption on symbols, the last run may hold what does not match.
     """
     left = [dim for dim, extent in enumerate(old) if extent != 1]
     right = [dim for dim, extent in enumerate(new) if extent != 1]
     found: list[tuple[list[int], list[int]]] = []
-    while left:
+    while left and right:
         run, other = [left.pop(0)], [right.pop(0)]
         a, b = old[run[0]], new[other[0]]
-        while a != b:
-            if a < b:
+        while a != b and (left or right):  # extents that are assumed to be equal may never be
+            if left and (a < b or not right):
                 run.append(left.pop(0))
                 a *= old[run[-1]]
             else:
                 other.append(right.pop(0))
                 b *= new[other[-1]]
         found.append((run, other))
+    if found and (left or right):
+        run, other = found.pop()
+        found.append((run + left, other + right))
     return found
 
 
