@@ -1,4 +1,4 @@
-"""LLVM text to machine code in this process: targets, objects and their cache, libraries, threads."""
+"""LLVM text to machine code in this process: targets, objects, their cache, libraries, threads."""
 
 from rooftile.native.aligned import aligned
 from rooftile.native.assemble import assemble, assembly

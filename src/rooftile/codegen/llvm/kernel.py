@@ -1,9 +1,9 @@
 """A tile program as the text of one LLVM function.
 
 `i32 @name(ptr buffers..., i64 symbols..., ptr %scratch)`, and in front of the scratch `i64 first,
-i64 last` where the tiles of one axis of the grid may be computed in parts; it returns 1 where a checked index lay
-outside its buffer, else 0. Checked code returns `rooftile.native.bounds.OUTSIDE`, and stops, before
-an access outside the memory that it belongs to.
+i64 last` where the tiles of one axis of the grid may be computed in parts. It returns 1 where a
+checked index lay outside its buffer, else 0. Checked code returns `rooftile.native.bounds.OUTSIDE`,
+and stops, before an access outside the memory that it belongs to.
 """
 
 from __future__ import annotations
