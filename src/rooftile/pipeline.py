@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from rooftile.codegen.llvm import LoopWork, Plan, Work, build
@@ -16,10 +16,12 @@ from rooftile.ir.program import Program
 from rooftile.ir.tile import Kernel
 from rooftile.lower import Lowered, lower_all, trial
 from rooftile.machine import Machine, current
+from rooftile.native import MAX_THREADS
 from rooftile.passes import simplify
 from rooftile.plan.alias import output_aliases
 from rooftile.plan.columns import columns_innermost
 from rooftile.plan.concat import place_concats
+from rooftile.plan.cost import predict
 from rooftile.plan.fusion import fuse
 from rooftile.plan.layout import channels_last
 from rooftile.plan.loops import loop_body
@@ -62,11 +64,12 @@ def compile_graph(
 ) -> Compilation:
     """Compile a graph of canonical ops."""
     options, machine = options or CompileOptions(), current()
+    options = replace(options, threads=min(options.threads, MAX_THREADS))
     journal = Journal() if journal is None else journal  # an empty one is false
     graph = simplify(graph, options.level)
     record_work(graph, journal)
     plan = _planned(graph, options, machine, journal)
-    built = build(plan, machine)
+    built = build(plan, machine, options.threads)
     symbols, template = symbols_in(graph.inputs), None
     if symbols is None:
         executable = Executable(built.program, built.objects, built.symbols, built.constants)
@@ -95,9 +98,11 @@ def _planned(graph: Graph, options: CompileOptions, machine: Machine, journal: J
     aliases = output_aliases(graph)
     symbols = symbols_in(graph.values.values())
 
-    def scheduled(item: Lowered) -> Scheduled:
+    def scheduled(item: Lowered, region: Region | None = None) -> Scheduled:
         hints = symbols.hints if symbols else {}
-        return schedule(item.kernel, machine, item.constants(graph), hints)
+        seconds = 0.0 if region is None else predict(region, machine).seconds
+        constants = item.constants(graph)
+        return schedule(item.kernel, machine, constants, hints, options.threads, seconds)
 
     tried = trial(graph, parts, scheduled if symbols else None)
     regions = fuse(graph, machine, journal, tried, options.fuse, aliases)
@@ -109,9 +114,9 @@ def _planned(graph: Graph, options: CompileOptions, machine: Machine, journal: J
             works.append(LoopWork(region, node, inner, region.root.attr("body").outputs))
         else:
             [item] = lower_all(graph, [region], parts)
-            chosen = scheduled(item)
+            chosen = scheduled(item, region)
             for name, least in chosen.hints.least:
                 assert symbols is not None
                 symbols.reaches(chosen.kernel.axes[name].extent, least)
-            works.append(Work(region, chosen.kernel, chosen.hints, item.arguments))
+            works.append(Work(region, chosen.kernel, chosen.hints, item.arguments, chosen.split))
     return Plan(graph, tuple(works), aliases, parts)

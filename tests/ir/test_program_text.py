@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -17,6 +19,7 @@ from rooftile.ir.program import (
     Launch,
     Port,
     Program,
+    Split,
     parse,
     to_text,
 )
@@ -168,3 +171,17 @@ def test_refusals_name_the_line(old: str, new: str, message: str) -> None:
     with pytest.raises(InvalidIR) as caught:
         parse(TEXT.replace(old, new, 1))
     assert message in str(caught.value)
+
+
+def test_launches_that_threads_share() -> None:
+    split = Split(12, 2.5e-4, 128)
+    program = replace(
+        SMALL, steps=(replace(SMALL.steps[0], split=split), *SMALL.steps[1:]), threads=3
+    )
+    text = to_text(program)
+    assert (
+        "  threads 3\n" in text and 'launch mul(x, w+4, out "out") split [12, 0.00025, 128]' in text
+    )
+    assert parse(text) == program
+    with pytest.raises(InvalidIR, match="a split is its tiles, seconds, and bytes of scratch"):
+        parse(text.replace("[12, 0.00025, 128]", "[12, 1]"))

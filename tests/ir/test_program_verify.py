@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from rooftile.core.errors import InvalidIR
-from rooftile.ir.program import Arg, Buffer, Copy, HostCall, Launch, Port, Program, verify
+from rooftile.ir.program import Arg, Buffer, Copy, HostCall, Launch, Port, Program, Split, verify
 
 X, Y = Port("x", "x", (4,), "f32"), Port("y", "y", (4,), "f32")
 BUFFERS = (
@@ -146,3 +146,17 @@ def test_places_of_outputs() -> None:
     assert program.copied_outputs == (0, 2)
     assert program.constant_bytes == 64
     assert [launch.kernel for launch in program.launches] == ["first", "second"]
+
+
+def test_scratch_memory_of_each_thread() -> None:
+    launch = Launch(
+        "third", (Arg("b"), Arg("a"), Arg("tmp")), writes=(1, 2), split=Split(4, 1e-3, 32)
+    )
+    verify(replace(with_step(launch), threads=2))
+    with pytest.raises(InvalidIR, match="'tmp' has no scratch memory for 3 threads"):
+        verify(replace(with_step(launch), threads=3))
+    with pytest.raises(InvalidIR, match="65 threads are not 1 to 64"):
+        verify(replace(GOOD, threads=65))
+    for split in (Split(0, 1e-3), Split(1, -1.0), Split(1, float("nan")), Split(1, 0.0, -1)):
+        with pytest.raises(InvalidIR, match="cannot be split as"):
+            verify(with_step(replace(launch, split=split)))

@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pointwise import check_body, values
 
+from rooftile.core.dtype import identity
 from rooftile.core.errors import InvalidModel
 from rooftile.ops import OPS
-from rooftile.ops.reduce import identity
 
 RNG = np.random.default_rng(3)
 NUMPY = {"sum": np.sum, "prod": np.prod, "max": np.max, "min": np.min}

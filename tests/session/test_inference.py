@@ -122,7 +122,7 @@ def test_options_reach_the_compiler(pipeline: fake.Pipeline) -> None:
     options.intra_op_num_threads = 2
     options.some_new_option = 3  # type: ignore[attr-defined]
     session = rt.InferenceSession(fake.model([3]), sess_options=options, disabled_optimizers=[])
-    assert pipeline.calls[0][1] == rt.CompileOptions(level=0, fast_math=True)
+    assert pipeline.calls[0][1] == rt.CompileOptions(level=0, fast_math=True, threads=2)
     assert session.get_session_options() is options
 
 

@@ -34,7 +34,7 @@ def add(parsers: shared.Parsers) -> None:
         metavar="NAMES",
         help="rivals, with commas between: onnxruntime, openvino (f32 and its default), torch",
     )
-    threads = "of each engine (default 1; this version of rooftile uses one)"
+    threads = "of each engine (default 1)"
     parser.add_argument("--threads", type=shared.positive, default=1, metavar="N", help=threads)
     about_seconds = "how long each model is raced (default 5)"
     parser.add_argument("--seconds", type=shared.seconds, default=5.0, help=about_seconds)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import ml_dtypes
 import numpy as np
@@ -62,3 +63,15 @@ def from_numpy(dtype: npt.DTypeLike) -> DType:
     if found is None:
         raise UnsupportedType(f"arrays of {np.dtype(dtype)} are not supported; cast them first")
     return found
+
+
+def identity(op: str, dtype: DType) -> float:
+    """What a reduction of no elements gives: 0, 1, or the least or greatest value of the type."""
+    if op in ("sum", "prod"):
+        return float(op == "prod")
+    if kind(dtype) == "float":
+        return -np.inf if op == "max" else np.inf
+    if dtype == "bool":
+        return op == "min"
+    limits: Any = np.iinfo(to_numpy(dtype))
+    return int(limits.min if op == "max" else limits.max)

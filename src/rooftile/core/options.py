@@ -16,8 +16,8 @@ class CompileOptions:
 
     `level` 0 does no rewrite that can change values beyond the order of sums. `fuse`: join nodes
     into kernels. `fast_math`: approximations with a documented bound, None for the default of the
-    level. `precision`: "keep" computes in the model's own types. `threads`: how many cores a
-    kernel may use.
+    level. `precision`: "keep" computes in the model's own types. `threads`: how many
+    may share a kernel.
     """
 
     level: int = 1

@@ -7,25 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from rooftile.core.dtype import DType, from_numpy, kind, to_numpy
+from rooftile.core.dtype import from_numpy, identity
 from rooftile.ir.graph import Array, Node, Value
 from rooftile.ir.tile import Tile
 from rooftile.ops.base import Body, Index, Op, Type, register
 from rooftile.ops.rules import Attrs, arity, attribute, dims_of, elements, integers, need, of_kind
 
 UFUNCS = {"sum": np.add, "prod": np.multiply, "max": np.maximum, "min": np.minimum}
-
-
-def identity(op: str, dtype: DType) -> float:
-    """What a reduction of no elements gives: 0, 1, or the least or greatest value of the type."""
-    if op in ("sum", "prod"):
-        return float(op == "prod")
-    if kind(dtype) == "float":
-        return -np.inf if op == "max" else np.inf
-    if dtype == "bool":
-        return op == "min"
-    limits: Any = np.iinfo(to_numpy(dtype))
-    return int(limits.min if op == "max" else limits.max)
 
 
 def operation(op: str, attrs: Attrs, allowed: Sequence[str]) -> str:

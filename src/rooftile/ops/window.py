@@ -8,11 +8,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from rooftile.core.dtype import from_numpy
+from rooftile.core.dtype import from_numpy, identity
 from rooftile.ir.graph import Array, Node, Value
 from rooftile.ir.tile import Reduce, Tile
 from rooftile.ops.base import Body, Index, Op, Type, register
-from rooftile.ops.reduce import UFUNCS, identity, operation
+from rooftile.ops.reduce import UFUNCS, operation
 from rooftile.ops.rules import Attrs, arity, elements, integers, of_kind, window_extent
 
 

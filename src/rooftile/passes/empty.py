@@ -7,10 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from rooftile.core.dtype import to_numpy
+from rooftile.core.dtype import identity, to_numpy
 from rooftile.core.errors import InvalidModel
 from rooftile.ir.graph import Graph, Node, Value
-from rooftile.ops.reduce import identity
 from rooftile.passes.rewrite import Match, rewrite
 
 _PICKS = ("gather", "gather_elements", "gather_nd")

@@ -29,22 +29,25 @@ class Prediction:
     written: int
 
 
-def predict(region: Region, machine: Machine, flops: int | None = None) -> Prediction:
-    """`flops`: what the region's program really computes, where it computes something again."""
+def predict(
+    region: Region, machine: Machine, flops: int | None = None, threads: int = 1
+) -> Prediction:
+    """`flops`: what the region's program really computes, where it computes something again.
+    `threads`: how many share the work; they meet once."""
     counts = _flops(region)
     own = sum(counts.values())
     total = max(own, flops or 0)
     again = total / own if own else 1.0
     waiting = {value.name: _touched(value, region) for value in region.inputs}
     read, written = sum(waiting.values()), sum(nbytes(value) for value in region.outputs)
-    bandwidth = machine.bandwidth[machine.level_of(read + written)]
-    seconds = machine.launch_s
+    bandwidth = machine.bandwidth_of(machine.level_of(read + written), threads)
+    seconds = machine.launch_s + (machine.barrier_s if threads > 1 else 0.0)
     passes = _passes(region)
     for nodes in passes:
         anchor = next((node for node in nodes if node.op in ANCHORS), None)
-        rate = machine.peak_of("f32") * ELEMENTWISE_SHARE
+        rate = machine.peak_of("f32", threads) * ELEMENTWISE_SHARE
         if anchor is not None:
-            rate = machine.peak_of(anchor.output.dtype)
+            rate = machine.peak_of(anchor.output.dtype, threads)
         # An input is read from memory by the first pass that needs it.
         moved = sum(waiting.pop(name, 0) for node in nodes for name in node.inputs)
         moved += written if nodes is passes[-1] else 0

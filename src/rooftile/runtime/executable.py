@@ -14,15 +14,12 @@ from rooftile.core.dtype import to_numpy
 from rooftile.core.errors import InvalidInput, InvalidModel, OutOfBounds, RooftileError
 from rooftile.ir.program import HostCall, Launch, Loop, Program, Step, verify
 from rooftile.ir.program.records import label, loop_symbol, segment_symbol
-from rooftile.native import Library, aligned
+from rooftile.native import Library, aligned, has_pool, shared_pool
 from rooftile.native.bounds import OUTSIDE, take_violation
 from rooftile.runtime.arrays import Array, Taker, address
 from rooftile.runtime.frame import Frame
 from rooftile.runtime.host_call import BoundCall, HostFunction
-from rooftile.runtime.profile import profile
-
-ENTRY = "rooftile_entry"
-"""The symbol of the native entry."""
+from rooftile.runtime.profile import ENTRY, profile
 
 _ENTRY_TYPE = ctypes.CFUNCTYPE(ctypes.c_int32, *[ctypes.c_void_p] * 4)
 
@@ -30,7 +27,8 @@ _ENTRY_TYPE = ctypes.CFUNCTYPE(ctypes.c_int32, *[ctypes.c_void_p] * 4)
 class Executable:
     """A program with its code and constants in memory. Safe to run from several threads.
 
-    Each run in progress has an arena of its own; arenas are kept and used again.
+    Each run in progress has an arena of its own; arenas are kept and used again. Launches of a
+    program of several threads share the process's pool, where the platform has one.
     """
 
     def __init__(
@@ -58,6 +56,7 @@ class Executable:
         self._outputs = [(port.shape, to_numpy(port.dtype)) for port in program.outputs]
         self._calls = self._bind(host_functions or {})
         self._entry = _ENTRY_TYPE(self.library.address(ENTRY))
+        self.pool = shared_pool() if program.threads > 1 and has_pool() else None
         self._frames: list[Frame] = []
         self._lock = threading.Lock()
 
@@ -76,6 +75,8 @@ class Executable:
             )
         taken = [take(value) for take, value in zip(takers, inputs)]  # noqa: B905 (checked above)
         outputs = self.new_outputs()
+        if self.pool is not None and self.pool.threads < self.program.threads:
+            self.pool.need(self.program.threads)
         frame = self.acquire()
         try:
             frame.point(taken, outputs)
@@ -102,7 +103,7 @@ class Executable:
         with self._lock:
             if self._frames:
                 return self._frames.pop()
-        return Frame(self.program, self.constants)
+        return Frame(self.program, self.constants, self.pool.address if self.pool else None)
 
     def release(self, frame: Frame) -> None:
         """Keep a frame for the next run."""

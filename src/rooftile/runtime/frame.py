@@ -15,16 +15,18 @@ from rooftile.runtime.arrays import Array, address
 class Frame:
     """What one run at a time uses. Made once, pointed at new inputs and outputs for each run."""
 
-    def __init__(self, program: Program, constants: Array) -> None:
+    def __init__(self, program: Program, constants: Array, pool: int | None = None) -> None:
+        """`pool`: the address of the pool of threads; without one, launches stay whole."""
         self.program = program
         self.arena = aligned(program.arena_bytes)
         self.constants = constants
         self.inputs: Sequence[Array] = ()
         self.outputs: Sequence[Array] = ()
-        self._input_pointers = (ctypes.c_void_p * (len(program.inputs) + 1))()
+        self._input_pointers = (ctypes.c_void_p * (len(program.inputs) + 2))()
         table = program.table.values()
         self._table = (ctypes.c_int64 * len(table))(*table)
         self._input_pointers[len(program.inputs)] = ctypes.addressof(self._table)
+        self._input_pointers[len(program.inputs) + 1] = pool
         self._output_pointers = (ctypes.c_void_p * max(1, len(program.outputs)))()
         self.entry_args = (
             ctypes.c_void_p(ctypes.addressof(self._input_pointers)),

@@ -9,13 +9,16 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 from rooftile.core.errors import InvalidOption
-from rooftile.ir.program import Copy, HostCall, Loop, Step
-from rooftile.native import Library, assemble, host_target
+from rooftile.ir.program import Copy, HostCall, Loop, Split, Step
+from rooftile.ir.program.records import part_symbol
+from rooftile.native import Library, Pool, assemble, host_target
 from rooftile.runtime.frame import Frame
 
 if TYPE_CHECKING:
     from rooftile.runtime.executable import Executable
 
+ENTRY = "rooftile_entry"
+"""The symbol of the native entry."""
 _EMPTY = "define i32 @empty() {\n  ret i32 0\n}\n"
 
 
@@ -48,10 +51,29 @@ def _call(executable: Executable, frame: Frame, index: int, step: Step) -> Calla
     if isinstance(step, Loop):
         pointers = [pointer.value or 0 for pointer in frame.entry_args]
         return _native(executable.loop_address(index), pointers)
+    if step.split is not None and executable.pool is not None:
+        return _shared(executable, executable.pool, frame, step.split, index)
     target = executable.library.address(executable.symbols[step.kernel])
     *pointers, last = (frame.pointer(arg) for arg in step.args)
     numbers = [executable.program.table[name] for name in step.numbers]
-    return _native(target, [*pointers, *numbers, last])
+    tiles = [] if step.split is None else [0, step.split.tiles]
+    return _native(target, [*pointers, *numbers, *tiles, last])
+
+
+def _shared(
+    executable: Executable, pool: Pool, frame: Frame, split: Split, index: int
+) -> Callable[[], Any]:
+    """A launch as the entry makes it, on several threads."""
+    function = executable.library.address(part_symbol(ENTRY, (index,)))
+    pointers = [pointer.value or 0 for pointer in frame.entry_args]
+    context = (ctypes.c_void_p * (len(pointers) + 1))(*pointers, 0)
+    threads = executable.program.threads
+
+    def call() -> int:
+        address = ctypes.addressof(context)
+        return pool.run(function, address, split.tiles, split.seconds, threads)
+
+    return call
 
 
 def _native(target: int | None, args: list[int]) -> Callable[[], Any]:
@@ -73,7 +95,9 @@ def _best(calls: Sequence[Callable[[], Any]], repeats: int) -> list[float]:
 def _arity(step: Step) -> int:
     if isinstance(step, Loop):
         return 4
-    return 3 if isinstance(step, (Copy, HostCall)) else len(step.args) + len(step.numbers)
+    if isinstance(step, (Copy, HostCall)):
+        return 3
+    return len(step.args) + len(step.numbers) + (0 if step.split is None else 2)
 
 
 @lru_cache(maxsize=64)

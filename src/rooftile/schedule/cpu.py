@@ -30,6 +30,7 @@ from rooftile.ir.tile import (
 from rooftile.ir.tile.materialise import stored_lets
 from rooftile.machine.model import Machine
 from rooftile.schedule.opened import loop_over
+from rooftile.schedule.parallel import divide
 from rooftile.schedule.rewrites import (
     can_stage,
     pack,
@@ -43,10 +44,12 @@ from rooftile.schedule.rewrites import (
 
 @dataclass(frozen=True)
 class Scheduled:
-    """A kernel ready for code generation, and the hints that belong to it."""
+    """A kernel ready for code generation, and the hints that belong to it. `split`: the axis of the
+    grid whose tiles several threads share, if any."""
 
     kernel: Kernel
     hints: Hints
+    split: str | None = None
 
 
 def schedule(
@@ -54,16 +57,20 @@ def schedule(
     machine: Machine,
     constants: frozenset[str],
     symbols: Mapping[str, int] | None = None,
+    threads: int = 1,
+    seconds: float = 0.0,
 ) -> Scheduled:
     """`constants` names the buffers that are known before the run and may be packed; `symbols`
-    gives the numbers at hand of extents that only a run knows.
+    gives the numbers at hand of extents that only a run knows; `seconds` is what one of `threads`
+    threads is predicted to need.
 
     NotLowered where such an extent stands where no loop can be.
     """
     if kernel.grid or any(loops(kernel.body)):
         return Scheduled(kernel, Hints())  # written as it shall run
-    recipe = _Recipe(kernel, machine, constants, symbols or {})
-    return recipe.run()
+    found = _Recipe(kernel, machine, constants, symbols or {}).run()
+    divided = divide(found.kernel, found.hints, machine, threads, seconds, symbols)
+    return Scheduled(divided.kernel, found.hints, divided.axis)
 
 
 class _Recipe:

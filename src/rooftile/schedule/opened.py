@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
+from rooftile.core.dtype import identity
 from rooftile.core.errors import NotLowered
 from rooftile.ir.tile import (
     Axis,
@@ -32,7 +33,6 @@ from rooftile.ir.tile import (
     rebuild,
     subtiles,
 )
-from rooftile.ops.reduce import identity
 
 _COMBINE = {"sum": "add", "prod": "mul", "max": "max", "min": "min"}
 

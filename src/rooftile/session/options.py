@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from enum import IntEnum
 from typing import Any
 
 from rooftile.core.errors import InvalidOption
 from rooftile.core.options import CompileOptions
+from rooftile.native import MAX_THREADS, has_pool
 
 CPU = "CPUExecutionProvider"
 _RESERVED = ("CUDAExecutionProvider",)
@@ -48,8 +50,9 @@ class SessionOptions(_Entries):
     """Options of a session. Attributes that rooftile does not know are accepted and ignored.
 
     `graph_optimization_level`: 0 does no rewrite that changes values. `fast_math`: None is the
-    documented default. `precision`: "keep", for now the only one. `intra_op_num_threads`: 0 or a
-    count; for now kernels run on one thread whatever it says.
+    documented default. `precision`: "keep", for now the only one. `intra_op_num_threads`: how many
+    threads may share a kernel; 0 for one a core that the process may use. All sessions share one
+    pool of threads.
     """
 
     def __init__(self) -> None:
@@ -114,11 +117,13 @@ def compile_options(options: SessionOptions | CompileOptions | None) -> CompileO
         if not isinstance(threads, int) or threads < 0:
             raise InvalidOption(f"intra_op_num_threads {threads!r} is not 0 or a count")
         level = 0 if options.graph_optimization_level == 0 else 1
-        # One thread until kernels are parallel: predictions must be of what runs.
         options = CompileOptions(
-            level=level, fast_math=options.fast_math, precision=options.precision, threads=1
+            level=level,
+            fast_math=options.fast_math,
+            precision=options.precision,
+            threads=threads_for(threads),
         )
-    found = options or CompileOptions()
+    found = CompileOptions(threads=default_threads()) if options is None else options
     if not isinstance(found, CompileOptions):
         raise InvalidOption(
             f"options are SessionOptions or CompileOptions, not {type(found).__name__}"
@@ -129,6 +134,25 @@ def compile_options(options: SessionOptions | CompileOptions | None) -> CompileO
             f"have yet; use precision 'keep'"
         )
     return found
+
+
+def default_threads() -> int:
+    """One for each physical core that this process may use, by its affinity and its control
+    group's quota; 1 where the platform has no pool."""
+    from rooftile.machine.probe.system import core_count
+
+    return min(core_count(), MAX_THREADS) if has_pool() else 1
+
+
+def threads_for(asked: int) -> int:
+    """The threads of a session that asks for so many, 0 for the default; no more than a pool has,
+    and 1, with a warning, where the platform has none."""
+    if not asked:
+        return default_threads()
+    if asked > 1 and not has_pool():
+        warnings.warn("kernels run on one thread: several are there on Linux alone", stacklevel=3)
+        return 1
+    return min(asked, MAX_THREADS)
 
 
 def check_providers(providers: Providers) -> None:

@@ -25,12 +25,14 @@ from rooftile.plan.cost import nbytes, predict
 
 @dataclass(frozen=True)
 class Work:
-    """A region's kernel, ready for generation; `arguments` name the values behind its buffers."""
+    """A region's kernel, ready for generation; `arguments` name the values behind its buffers,
+    `split` the axis of its grid that threads share."""
 
     region: Region
     kernel: Kernel
     hints: Hints
     arguments: tuple[str, ...]
+    split: str | None = None
 
 
 @dataclass(frozen=True)
@@ -69,11 +71,12 @@ class Built:
     texts: Mapping[str, str]
 
 
-def build(plan: Plan, machine: Machine) -> Built:
-    """Generate, compile and link; the code is checked where ROOFTILE_BOUNDS asks for it."""
+def build(plan: Plan, machine: Machine, threads: int = 1) -> Built:
+    """Generate, compile and link for so many threads; the code is checked where ROOFTILE_BOUNDS
+    asks for it."""
     target, checked = host_target(), checks_bounds()
-    maker = _Maker(machine, target, checked)
-    linked = link(plan.graph, maker.units(plan), plan.aliases, plan.parts, checked)
+    maker = _Maker(machine, target, checked, threads)
+    linked = link(plan.graph, maker.units(plan), plan.aliases, plan.parts, checked, threads)
     sources = [*(text.text for text in maker.texts.values()), linked.entry]
     # LLVM takes ten times as long for the many blocks of checked code, unless it is in a hurry.
     objects = compile_objects(sources, target, level=0 if checked else 1)
@@ -89,6 +92,7 @@ class _Maker:
     machine: Machine
     target: Target
     checked: bool
+    threads: int
     texts: dict[str, KernelText] = field(default_factory=dict)
     kernels: dict[str, Kernel] = field(default_factory=dict)
 
@@ -100,12 +104,14 @@ class _Maker:
         )
 
     def _kernel(self, work: Work, graph: Graph) -> Unit:
-        kernel = named(work.kernel, work.region, work.hints)
+        kernel = named(work.kernel, work.region, work.hints, work.split)
         if kernel.name not in self.texts:
-            self.texts[kernel.name] = emit(kernel, self.target, work.hints, self.checked)
+            text = emit(kernel, self.target, work.hints, self.checked, work.split)
+            self.texts[kernel.name] = text
             self.kernels[kernel.name] = kernel
-        facts = facts_of(work, self.machine)
-        return Unit(kernel, self.texts[kernel.name], work.arguments, facts)
+        seconds = predict(work.region, self.machine).seconds
+        facts = facts_of(work, self.machine, self.threads if work.split else 1)
+        return Unit(kernel, self.texts[kernel.name], work.arguments, facts, seconds)
 
     def _loop(self, work: LoopWork) -> LoopUnit:
         units, body = self.units(work.body), work.body
@@ -114,19 +120,20 @@ class _Maker:
         return LoopUnit(work.node, body.graph, units, results, *places, facts)
 
 
-def named(kernel: Kernel, region: Region, hints: Hints) -> Kernel:
+def named(kernel: Kernel, region: Region, hints: Hints, split: str | None = None) -> Kernel:
     """The kernel under a name made of its ops and of a digest of its text and hints."""
     ops = list(dict.fromkeys(node.op for node in region.nodes))
     first = [op for op in ops if op in ("conv", "dot", "reduce", "reduce_window")]
     words = first + [op for op in ops if op not in first]
-    digest = hashlib.sha256((to_text(kernel) + repr(hints)).encode()).hexdigest()[:8]
+    content = to_text(kernel) + repr(hints) + (split or "")
+    digest = hashlib.sha256(content.encode()).hexdigest()[:8]
     return replace(kernel, name="_".join((*words[:4], digest)))
 
 
-def facts_of(work: Work, machine: Machine) -> KernelFacts:
+def facts_of(work: Work, machine: Machine, threads: int = 1) -> KernelFacts:
     """What reports need to know of a kernel."""
     region = work.region
-    prediction = predict(region, machine)
+    prediction = predict(region, machine, threads=threads)
     inner = [v for node in region.nodes for v in node.outputs if v not in region.outputs]
     unfused = prediction.read + prediction.written + 2 * sum(nbytes(value) for value in inner)
     dots: list[DType] = [n.output.dtype for n in region.nodes if n.op in ("dot", "conv")]
@@ -141,7 +148,7 @@ def facts_of(work: Work, machine: Machine) -> KernelFacts:
         bytes_written=prediction.written,
         bytes_unfused=unfused,
         predicted_s=prediction.seconds,
-        schedule=(*tiles, *registers, ("isa", machine.isa), ("threads", 1)),
+        schedule=(*tiles, *registers, ("isa", machine.isa), ("threads", threads)),
     )
 
 
@@ -149,6 +156,7 @@ def loop_facts(work: LoopWork, inner: Sequence[KernelFacts]) -> KernelFacts:
     """The facts of all iterations together."""
     trip = hint(work.node.attr("trip"))
     dots = [facts.dtype for facts in inner if {"dot", "conv"} & set(facts.ops)]
+    threads = max((int(dict(facts.schedule)["threads"]) for facts in inner), default=1)
     return KernelFacts(
         origin=work.region.origin,
         ops=tuple(op for facts in inner for op in facts.ops),
@@ -158,5 +166,5 @@ def loop_facts(work: LoopWork, inner: Sequence[KernelFacts]) -> KernelFacts:
         bytes_written=trip * sum(facts.bytes_written for facts in inner),
         bytes_unfused=trip * sum(facts.bytes_unfused for facts in inner),
         predicted_s=trip * sum(facts.predicted_s for facts in inner),
-        schedule=(("iterations", trip), ("threads", 1)),
+        schedule=(("iterations", trip), ("threads", threads)),
     )

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 from rooftile.codegen.llvm.bounds import Access, Guard, starts
 from rooftile.core.errors import InvalidIR
-from rooftile.core.symbolic import Sym
-from rooftile.ir.program import Arg, Copy, Launch, Loop, Program, Step
-from rooftile.ir.program.records import loop_symbol, segment_symbol
+from rooftile.core.symbolic import Sym, hint
+from rooftile.ir.program import Arg, Copy, Launch, Loop, Program, Split, Step
+from rooftile.ir.program.records import loop_symbol, part_symbol, segment_symbol
 from rooftile.native.bounds import OUTSIDE
 
 Reach = Mapping[str, Sequence[int]]
@@ -33,7 +33,8 @@ def entry_text(
     `i32 @symbol(ptr..., i64 numbers..., ptr)`. A program with numbers finds its table, of i64,
     behind the pointers of the inputs. Where host calls cut the program, each run of native steps
     between them is a function of its own, named by `segment_symbol`; so is each loop, by
-    `loop_symbol`.
+    `loop_symbol`. Launches with a split go through the pool of threads whose address lies behind
+    that of the table, in parts named by `part_symbol`; where it is null, they are done at once.
     `reach` asks for checked code: what kernels may use and copies move lies inside its buffer, in
     each iteration, else the step is not run and its code is `rooftile.native.bounds.OUTSIDE`.
     InvalidIR for a kernel without a symbol.
@@ -43,7 +44,8 @@ def entry_text(
         symbol = kernel_symbols.get(launch.kernel)
         if symbol is None:
             raise InvalidIR(f"{program.name}: kernel {launch.kernel!r} has no symbol")
-        kinds = ["ptr"] * (len(launch.args) - 1) + ["i64"] * len(launch.numbers) + ["ptr"]
+        numbers = len(launch.numbers) + (0 if launch.split is None else 2)
+        kinds = ["ptr"] * (len(launch.args) - 1) + ["i64"] * numbers + ["ptr"]
         pointers = ", ".join(kinds)
         declared = symbols.setdefault(symbol, pointers)
         if declared != pointers:
@@ -51,6 +53,12 @@ def entry_text(
     lines = [_HEADER]
     lines += [f"declare i32 @{_quoted(symbol)}({args})" for symbol, args in symbols.items()]
     checks = None if reach is None else _Checks(Guard(name), reach)
+    parts = list(_split(program.steps))
+    for path, launch in parts:
+        writer = _Writer(program, kernel_symbols, name, checks)
+        lines += ["", *writer.part(launch, path)]
+    if parts:
+        lines += ["", *_shared(program, name)]
     for path, loop in _loops(program.steps):
         writer = _Writer(program, kernel_symbols, name, checks)
         lines += ["", *writer.loop(loop, path)]
@@ -67,6 +75,52 @@ def _loops(steps: Sequence[Step], path: tuple[int, ...] = ()) -> Iterator[tuple[
         if isinstance(step, Loop):
             yield (*path, place), step
             yield from _loops(step.body, (*path, place))
+
+
+def _split(steps: Sequence[Step], path: _Path = ()) -> Iterator[tuple[_Path, Launch]]:
+    """Every launch whose tiles may be computed by several threads, with its place."""
+    for place, step in enumerate(steps):
+        if isinstance(step, Loop):
+            yield from _split(step.body, (*path, place))
+        elif isinstance(step, Launch) and step.split is not None:
+            yield (*path, place), step
+
+
+def _nanoseconds(steps: Sequence[Step]) -> int:
+    """What launches that may be split are expected to take on one thread."""
+    total = 0.0
+    for step in steps:
+        if isinstance(step, Loop):
+            total += hint(step.trip) * _nanoseconds(step.body)
+        elif isinstance(step, Launch) and step.split is not None:
+            total += step.split.seconds * 1e9
+    return round(total)
+
+
+def _shared(program: Program, entry: str) -> list[str]:
+    """The function that hands a launch to the pool, whose address lies behind that of the table;
+    where there is none, the launch is done at once."""
+    pool = len(program.inputs) + 1
+    symbol = _quoted(f"{entry}.split")
+    arguments = "ptr %context, ptr %part, i64 %tiles, i64 %cost, i64 %ahead"
+    given = "ptr %pool, ptr %part, ptr %context, i64 %tiles, i64 %cost, i64 %ahead, i64 {}"
+    return [
+        f"define internal i32 @{symbol}({arguments}) {{",
+        "entry:",
+        "  %inputs = load ptr, ptr %context",
+        f"  %place = getelementptr ptr, ptr %inputs, i64 {pool}",
+        "  %pool = load ptr, ptr %place",
+        "  %none = icmp eq ptr %pool, null",
+        "  br i1 %none, label %alone, label %shared",
+        "alone:",
+        "  %code = call i32 %part(ptr %context, i64 0, i64 %tiles, i64 0)",
+        "  ret i32 %code",
+        "shared:",
+        "  %run = load ptr, ptr %pool",
+        f"  %codes = call i32 %run({given.format(program.threads)})",
+        "  ret i32 %codes",
+        "}",
+    ]
 
 
 @dataclass(frozen=True)
@@ -93,6 +147,8 @@ class _Writer:
         self.checks = checks
         self.code = OUTSIDE
         """What is returned where a check of the present step fails."""
+        self.ahead = 0
+        """Nanoseconds of work that may be split, from the present step to the end."""
         self.lines: list[str] = []
         self.names = 0
         self.failures: list[int] = []
@@ -102,8 +158,10 @@ class _Writer:
     def segment(self, index: int) -> list[str]:
         """The function of one run of native steps."""
         start, stop = self.program.segments[index]
+        self._context(self.program.steps[start:stop])
         for place in range(start, stop):
             self.code = _code(place, OUTSIDE)
+            self.ahead = _nanoseconds(self.program.steps[place:stop])
             self._step(self.program.steps[place], (place,))
         if index == len(self.program.segments) - 1:
             self.code = _code(len(self.program.steps), OUTSIDE)
@@ -125,6 +183,8 @@ class _Writer:
     def loop(self, loop: Loop, path: _Path) -> list[str]:
         """The function of a loop; it returns the code of the first kernel that fails."""
         trip = self._amount(loop.trip)
+        self.ahead = hint(loop.trip) * _nanoseconds(loop.body)
+        self._context(loop.body)
         before, self.lines = self.lines, []
         for place, step in enumerate(loop.body):
             self._step(step, (*path, place))
@@ -146,8 +206,35 @@ class _Writer:
             lines += [f"fail{place}:", f"  ret i32 %code{place}"]
         return self._function(loop_symbol(self.entry, path), lines)
 
-    def _function(self, symbol: str, lines: list[str]) -> list[str]:
-        return [f"define i32 @{_quoted(symbol)}({_PARAMETERS}) {{", "entry:", *lines, "}"]
+    def part(self, launch: Launch, path: _Path) -> list[str]:
+        """The function of a range of tiles of a launch, as a pool calls it."""
+        assert launch.split is not None
+        for place, name in enumerate(("inputs", "outputs", "arena", "constants")):
+            address = self._offset("%context", place, "ptr")
+            self.lines.append(f"  %{name} = load ptr, ptr {address}")
+        address = self._offset("%context", 4, "ptr")
+        self.lines.append(f"  %iteration = load i64, ptr {address}")
+        behind = launch.split.scratch * (self.program.threads - 1)
+        *before, last = self._arguments(launch, behind)
+        if launch.split.scratch:
+            moved = self._new(f"mul i64 %thread, {launch.split.scratch}")
+            last = "ptr " + self._new(f"getelementptr i8, {last}, i64 {moved}")
+        args = ", ".join((*before, "i64 %first", "i64 %last", last))
+        symbol = _quoted(self.kernel_symbols[launch.kernel])
+        lines = [*self.lines, f"  %code = call i32 @{symbol}({args})", "  ret i32 %code"]
+        parameters = "ptr %context, i64 %first, i64 %last, i64 %thread"
+        return self._function(part_symbol(self.entry, path), lines, parameters)
+
+    def _context(self, steps: Sequence[Step]) -> None:
+        """What the functions of parts are given by a function that runs these steps."""
+        if not any(isinstance(step, Launch) and step.split for step in steps):
+            return
+        self.lines.append("  %context = alloca [5 x ptr]")
+        for place, name in enumerate(("inputs", "outputs", "arena", "constants")):
+            self.lines.append(f"  store ptr %{name}, ptr {self._offset('%context', place, 'ptr')}")
+
+    def _function(self, symbol: str, lines: list[str], parameters: str = _PARAMETERS) -> list[str]:
+        return [f"define i32 @{_quoted(symbol)}({parameters}) {{", "entry:", *lines, "}"]
 
     def _step(self, step: Step, path: _Path) -> None:
         """The call or copy of one step."""
@@ -155,18 +242,39 @@ class _Writer:
             target = self._pointer(step.dst, step.nbytes, "copy writes")
             source = self._pointer(step.src, step.nbytes, "copy reads")
             self._copy(target, source, step.nbytes)
+        elif isinstance(step, Launch) and step.split is not None:
+            self._share(step.split, path)
         elif isinstance(step, Launch):
-            what = f"kernel {step.kernel!r} is given"
-            reach = self.checks.reach[step.kernel] if self.checks else [0] * len(step.args)
-            *pointers, last = (
-                f"ptr {self._pointer(arg, nbytes, what)}"
-                for arg, nbytes in zip(step.args, reach, strict=True)
-            )
-            numbers = [f"i64 {self._number(name)}" for name in step.numbers]
-            args = ", ".join((*pointers, *numbers, last))
+            args = ", ".join(self._arguments(step))
             self._call(self.kernel_symbols[step.kernel], args, path[-1])
         elif isinstance(step, Loop):
             self._call(loop_symbol(self.entry, path), _PARAMETERS, path[-1])
+
+    def _arguments(self, launch: Launch, behind: int = 0) -> list[str]:
+        """What a kernel is given: pointers, numbers, and a pointer, behind whose own memory there
+        are `behind` bytes of other threads."""
+        what = f"kernel {launch.kernel!r} is given"
+        reach = list(self.checks.reach[launch.kernel]) if self.checks else [0] * len(launch.args)
+        reach[-1] += behind
+        *pointers, last = (
+            f"ptr {self._pointer(arg, nbytes, what)}"
+            for arg, nbytes in zip(launch.args, reach, strict=True)
+        )
+        return [*pointers, *(f"i64 {self._number(name)}" for name in launch.numbers), last]
+
+    def _share(self, split: Split, path: _Path) -> None:
+        """A launch that several threads may take part in."""
+        if len(path) > 1:
+            address = self._offset("%context", 4, "ptr")
+            self.lines.append(f"  store i64 %iteration, ptr {address}")
+        tiles = self._amount(split.tiles)
+        cost = str(round(split.seconds * 1e9))
+        if isinstance(split.tiles, Sym):
+            each = max(1, round(split.seconds * 1e9 / hint(split.tiles)))
+            cost = self._new(f"mul i64 {tiles}, {each}")
+        part = _quoted(part_symbol(self.entry, path))
+        args = f"ptr %context, ptr @{part}, i64 {tiles}, i64 {cost}, i64 {self.ahead}"
+        self._call(f"{self.entry}.split", args, path[-1])
 
     def _call(self, symbol: str, args: str, place: int) -> None:
         self.failures.append(place)

@@ -1,8 +1,9 @@
 """A tile program as the text of one LLVM function.
 
-`i32 @name(ptr buffers..., i64 symbols..., ptr %scratch)`; it returns 1 where a checked index lay
-outside its buffer, else 0. Checked code returns `rooftile.native.bounds.OUTSIDE`, and stops, before
-an access outside the memory that it belongs to.
+`i32 @name(ptr buffers..., i64 symbols..., ptr %scratch)`, and in front of the scratch `i64 first,
+i64 last` where the tiles of one axis of the grid may be computed in parts. It returns 1 where a
+checked index lay outside its buffer, else 0. Checked code returns `rooftile.native.bounds.OUTSIDE`,
+and stops, before an access outside the memory that it belongs to.
 """
 
 from __future__ import annotations
@@ -47,31 +48,58 @@ from rooftile.ir.tile.query import symbols as symbols_of
 from rooftile.native.bounds import checks_bounds
 from rooftile.native.target import Target
 
+FIRST, LAST = "%tiles.first", "%tiles.last"
+"""The range of tiles that a call computes."""
+
+
+@dataclass(frozen=True)
+class Tiles:
+    """The tiles of an axis: of `size` elements, what is left of `extent` in tiles of `least`."""
+
+    extent: Dim
+    size: int
+    least: int
+
+    def count(self, extent: int) -> int:
+        """How many they are for a value of the extent."""
+        full = extent // self.size if self.size > self.least else 0
+        return full + (extent - full * self.size + self.least - 1) // self.least
+
 
 @dataclass(frozen=True)
 class KernelText:
-    """LLVM text of one kernel, the function's name, and the scratch bytes it needs."""
+    """LLVM text of one kernel, the function's name, and the scratch bytes it needs. `tiles` are
+    those that a call computes a range of."""
 
     text: str
     symbol: str
     scratch_bytes: int
     symbols: tuple[str, ...] = ()
+    tiles: Tiles | None = None
 
 
 def emit(
-    kernel: Kernel, target: Target, hints: Hints | None = None, checked: bool | None = None
+    kernel: Kernel,
+    target: Target,
+    hints: Hints | None = None,
+    checked: bool | None = None,
+    split: str | None = None,
 ) -> KernelText:
     """The LLVM text of a kernel; NotLowered where it has no form for this target.
 
     `checked`: whether accesses are held against their bounds, as ROOFTILE_BOUNDS says where None.
+    `split`: the axis of the grid of which a call computes a range of tiles.
     """
     checked = checks_bounds() if checked is None else checked
-    return _Emitter(normalised(kernel), target, hints or Hints(), checked).run()
+    return _Emitter(normalised(kernel), target, hints or Hints(), checked, split).run()
 
 
 class _Emitter:
-    def __init__(self, kernel: Kernel, target: Target, hints: Hints, checked: bool) -> None:
+    def __init__(
+        self, kernel: Kernel, target: Target, hints: Hints, checked: bool, split: str | None
+    ) -> None:
         self.kernel = kernel
+        self.split = split
         self.state = State(kernel, target, checked)
         self.reducer = Reducer(self.state, hints.unroll, target.vector_bytes)
         self.sink = Sink(self.state, self.reducer, dict(hints.register_tile), target.registers)
@@ -109,7 +137,9 @@ class _Emitter:
         memory = [buf for buf in self.kernel.bufs if buf.space == "memory"]
         symbols = symbols_of(self.kernel)
         arguments = [f"ptr %{buf.name}" for buf in memory]
-        arguments += [f"i64 %{name}" for name in symbols] + ["ptr %scratch"]
+        arguments += [f"i64 %{name}" for name in symbols]
+        arguments += [f"i64 {FIRST}", f"i64 {LAST}"] if self.split else []
+        arguments.append("ptr %scratch")
         result = ["  ret i32 0"]
         if state.checks:
             starts += [f"  {FAILED} = alloca i16", f"  store i16 0, ptr {FAILED}"]
@@ -126,7 +156,14 @@ class _Emitter:
             *(state.guard.module() if state.guard else ()),
         ]
         text = "\n".join(lines) + "\n"
-        return KernelText(text, self.kernel.name, state.scratch_bytes, symbols)
+        tiles = self._split_tiles() if self.split else None
+        return KernelText(text, self.kernel.name, state.scratch_bytes, symbols, tiles)
+
+    def _split_tiles(self) -> Tiles:
+        axis = next(axis for axis in self.kernel.grid if axis.name == self.split)
+        size = axis.tile if isinstance(axis.tile, int) else 1
+        least = size if isinstance(axis.extent, int) else min(self.least[axis.name], size)
+        return Tiles(axis.extent, size, least)
 
     def _define(self, body: tuple[Stmt, ...]) -> None:
         """Dims and dtypes of all named tiles."""
@@ -251,7 +288,9 @@ class _Emitter:
         size = {"point": 1, "whole": room}.get(str(axis.tile), axis.tile)
         if not isinstance(size, int):
             raise NotLowered(f"{self.kernel.name}: axis {axis.name} is symbolic and whole")
-        if isinstance(room, int):
+        if axis.name == self.split and isinstance(room, int):
+            self._some_tiles(axis.name, room, size, body)
+        elif isinstance(room, int):
             self._static_tiles(axis.name, base, room, size, body)
         elif axis.name in self.least:
             self._overlapping_tiles(axis.name, room, size, body)
@@ -279,13 +318,35 @@ class _Emitter:
         if rest:
             self._at(name, base + full * size, rest, body)
 
+    def _some_tiles(self, name: str, extent: int, size: int, body: Callable[[], None]) -> None:
+        """The tiles that the caller asks for. The last of all may be smaller."""
+        state, writer = self.state, self.state.writer
+        full, rest = divmod(extent, size)
+
+        def at(counter: Affine, _: list[str]) -> list[str]:
+            [number] = counter.names
+            writer.ranges[number] = (0, full - 1)
+            self._at(name, counter * size, size, body)
+            return []
+
+        def last() -> None:
+            state.memo.append({})
+            self._at(name, affine(full * size), rest, body)
+            state.memo.pop()
+
+        state.loop(FIRST, writer.smaller(LAST, str(full)) if rest else LAST, at)
+        if rest:
+            writer.when(writer.op(f"icmp sgt i64 {LAST}, {full}"), last)
+
     def _overlapping_tiles(
         self, name: str, extent: Affine, size: int, body: Callable[[], None]
     ) -> None:
         """Full tiles in a loop, then small ones, of which the last reaches back as far as it must
         to end where the axis ends."""
         total = self.state.extent(extent)
-        inside = interior(self.state, name, total) if size > 1 else None
+        # Which tiles a call computes is said by their numbers: then they start at the first.
+        whole = size == 1 or name == self.split
+        inside = None if whole else interior(self.state, name, total)
         if inside is None:
             self._run_of_tiles(name, "0", total, size, body)
         else:
@@ -336,9 +397,11 @@ class _Emitter:
             self._at(name, start + counter * size, size, body)
             return []
 
+        split = name == self.split
+        begin: int | str = FIRST if split else 0
         if size > small:
             full = writer.op(f"sdiv i64 {room}, {size}")
-            state.loop(0, full, at)
+            state.loop(begin, writer.smaller(LAST, full) if split else full, at)
         done = writer.op(f"mul nsw i64 {full}, {size}")
         left = writer.op(f"sub nsw i64 {room}, {done}")
         rounded = writer.op(f"add nsw i64 {left}, {small - 1}")
@@ -351,7 +414,13 @@ class _Emitter:
             self._at(name, affine(base), small, body)
             return []
 
-        state.loop(0, writer.op(f"sdiv i64 {rounded}, {small}"), behind)
+        end = writer.op(f"sdiv i64 {rounded}, {small}")
+        if split:  # the small tiles are numbered behind the full ones
+            begun = writer.op(f"sub nsw i64 {FIRST}, {full}")
+            begin = writer.op(f"call i64 @llvm.smax.i64(i64 {begun}, i64 0)")
+            writer.declarations.add("declare i64 @llvm.smax.i64(i64, i64)")
+            end = writer.op(f"sub nsw i64 {LAST}, {full}")
+        state.loop(begin, end, behind)
 
     def _symbolic_tiles(
         self, name: str, extent: Affine, size: int, body: Callable[[], None]

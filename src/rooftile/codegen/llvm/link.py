@@ -11,8 +11,9 @@ from rooftile.codegen.llvm.entry import entry_text
 from rooftile.codegen.llvm.steps import AnyUnit, StepWriter, nbytes_of
 from rooftile.core.symbolic import Sym
 from rooftile.ir.graph import Array, Graph, symbols_in
-from rooftile.ir.program import Buffer, Port, Program, Step, lifetimes, placed
+from rooftile.ir.program import Buffer, Launch, Port, Program, Step, lifetimes, placed
 from rooftile.ir.program.place import sizes_in
+from rooftile.ir.program.records import flat
 from rooftile.native.aligned import aligned
 from rooftile.plan.concat import Part
 
@@ -34,17 +35,30 @@ def link(
     aliases: Mapping[str, str],
     parts: Mapping[str, Part] | None = None,
     checked: bool = False,
+    threads: int = 1,
 ) -> Linked:
     """`aliases`: for outputs of the graph that lie in another value's memory, its name.
     `parts`: the larger buffers that values are parts of. `checked`: the entry holds what it gives
-    to kernels against their buffers; one of open dims leaves that to the kernels."""
-    return _Linker(graph, aliases, parts or {}).run(units, checked)
+    to kernels against their buffers; one of open dims leaves that to the kernels. `threads`: how
+    many may take part in a launch."""
+    return _Linker(graph, aliases, parts or {}, threads).run(units, checked)
+
+
+def _splits(steps: Sequence[Step]) -> bool:
+    return any(isinstance(step, Launch) and step.split for step in flat(steps))
 
 
 class _Linker:
-    def __init__(self, graph: Graph, aliases: Mapping[str, str], parts: Mapping[str, Part]) -> None:
+    def __init__(
+        self,
+        graph: Graph,
+        aliases: Mapping[str, str],
+        parts: Mapping[str, Part],
+        threads: int = 1,
+    ) -> None:
         self.graph = graph
-        self.writer = StepWriter(graph, aliases, parts)
+        self.threads = threads
+        self.writer = StepWriter(graph, aliases, parts, threads)
         self.constants = self.writer.constants
 
     def run(self, units: Sequence[AnyUnit], checked: bool) -> Linked:
@@ -100,6 +114,7 @@ class _Linker:
             tuple(buffers),
             tuple(steps),
             numbers=self._numbers(steps),
+            threads=self.threads if _splits(steps) else 1,
         )
 
     def _numbers(self, steps: Sequence[Step]) -> tuple[tuple[str, int], ...]:

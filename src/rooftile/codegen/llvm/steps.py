@@ -17,7 +17,7 @@ import numpy as np
 from rooftile.codegen.llvm.kernel import KernelText
 from rooftile.core.dtype import itemsize
 from rooftile.ir.graph import Array, Graph, Node, symbols_in
-from rooftile.ir.program import Arg, Copy, KernelFacts, Launch, Loop, Step
+from rooftile.ir.program import Arg, Copy, KernelFacts, Launch, Loop, Split, Step
 from rooftile.ir.program.records import NUMBER
 from rooftile.ir.tile import Buf, Kernel
 from rooftile.ir.tile.layout import pack, physical_shape
@@ -27,12 +27,14 @@ from rooftile.plan.concat import Part
 
 @dataclass(frozen=True)
 class Unit:
-    """A kernel at its place in the program: its text, and the value behind each argument."""
+    """A kernel at its place in the program: its text, and the value behind each argument.
+    `seconds` are predicted on one thread."""
 
     kernel: Kernel
     text: KernelText
     arguments: tuple[str, ...]
     facts: KernelFacts
+    seconds: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -76,8 +78,15 @@ class Scope:
 class StepWriter:
     """Makes steps; collects the constants, the sizes of buffers and the scratch that they need."""
 
-    def __init__(self, graph: Graph, aliases: Mapping[str, str], parts: Mapping[str, Part]) -> None:
+    def __init__(
+        self,
+        graph: Graph,
+        aliases: Mapping[str, str],
+        parts: Mapping[str, Part],
+        threads: int = 1,
+    ) -> None:
         self.outermost = Scope(graph, aliases, parts)
+        self.threads = threads
         self.constants: dict[str, Array] = {}
         self.nbytes: dict[str, int] = {}
         self.scratch_bytes = 0
@@ -129,14 +138,28 @@ class StepWriter:
         if not unit.text.symbols:
             self.reach[unit.text.symbol] = (*map(_bytes_behind, bufs), unit.text.scratch_bytes)
         if unit.text.scratch_bytes:
-            self.scratch_bytes = max(self.scratch_bytes, unit.text.scratch_bytes)
+            copies = 1 if unit.text.tiles is None else self.threads
+            self.scratch_bytes = max(self.scratch_bytes, copies * _stride(unit.text))
             args.append(Arg(self.scratch))
         else:  # the function takes a pointer that it does not use
             writes.append(len(args))
             args.append(args[writes[0]])
         numbers = unit.text.symbols
         self.numbers.update(dict.fromkeys(numbers))
-        return Launch(unit.text.symbol, tuple(args), unit.facts, tuple(writes), numbers)
+        split = self._split(unit)
+        return Launch(unit.text.symbol, tuple(args), unit.facts, tuple(writes), numbers, split)
+
+    def _split(self, unit: Unit) -> Split | None:
+        tiles = unit.text.tiles
+        if tiles is None:
+            return None
+        extent = tiles.extent
+        if not isinstance(extent, int):
+            symbols = symbols_in(self.outermost.graph.values.values())
+            assert symbols is not None
+            terms = [symbols.number(name) * coef for name, coef in extent.terms]
+            extent = sum(terms, extent.const)
+        return Split(tiles.count(extent), unit.seconds, _stride(unit.text))
 
     def _packed(self, value: str, buf: Buf, scope: Scope) -> Arg | None:
         """A constant in the layout that a kernel reads it in; None for what is not packed."""
@@ -249,6 +272,11 @@ def nbytes_of(graph: Graph, name: str) -> int:
     """Bytes of a value."""
     value = graph.values[name]
     return math.prod(value.dims) * itemsize(value.dtype)
+
+
+def _stride(text: KernelText) -> int:
+    """Bytes from one thread's scratch memory to the next's: whole cache lines."""
+    return -(-text.scratch_bytes // 64) * 64
 
 
 def _bytes_behind(buf: Buf) -> int:

@@ -109,6 +109,11 @@ class Writer:
             self.hoisted(f"add nsw i64 {total}, {value.const}", [total]) if value.const else (total)
         )
 
+    def smaller(self, a: str, b: str) -> str:
+        """The smaller of two i64 operands."""
+        self.declarations.add("declare i64 @llvm.smin.i64(i64, i64)")
+        return self.op(f"call i64 @llvm.smin.i64(i64 {a}, i64 {b})")
+
     def pointer(self, base: str, offset: Affine) -> str:
         """`base` plus a byte offset that is affine in loop counters, outer counters first."""
         pointer = base

@@ -14,6 +14,7 @@ from rooftile.ir.program.records import (
     Port,
     Program,
     Space,
+    Split,
     Step,
 )
 from rooftile.ir.program.text import parse, to_text
@@ -31,6 +32,7 @@ __all__ = [
     "Port",
     "Program",
     "Space",
+    "Split",
     "Step",
     "bound",
     "lifetimes",

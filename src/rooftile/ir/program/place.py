@@ -6,9 +6,20 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
 from rooftile import memory
-from rooftile.core.symbolic import evaluated
+from rooftile.core.symbolic import evaluated, hint
 from rooftile.ir.program.lifetime import lifetimes
-from rooftile.ir.program.records import Arg, Copy, Launch, Loop, Port, Program, Step, reads, writes
+from rooftile.ir.program.records import (
+    Arg,
+    Copy,
+    Launch,
+    Loop,
+    Port,
+    Program,
+    Split,
+    Step,
+    reads,
+    writes,
+)
 
 PACK_SECONDS = 0.2
 """How long the search for a small arena may take."""
@@ -40,6 +51,8 @@ def sizes_in(steps: Iterable[Step]) -> Iterator[int]:
             yield step.trip
             yield from sizes_in(step.body)
             continue
+        elif isinstance(step, Launch) and step.split is not None:
+            yield step.split.tiles
         for arg in (*reads(step), *writes(step)):
             yield arg.offset
             yield arg.step
@@ -54,6 +67,12 @@ def bound(program: Program, values: Mapping[str, int]) -> Program:
     def arg(item: Arg) -> Arg:
         return Arg(item.buffer, evaluated(item.offset, values), evaluated(item.step, values))
 
+    def split(item: Split | None) -> Split | None:
+        if item is None:
+            return None
+        tiles = evaluated(item.tiles, values)
+        return replace(item, tiles=tiles, seconds=item.seconds * tiles / hint(item.tiles))
+
     def step(item: Step) -> Step:
         if isinstance(item, Copy):
             return Copy(arg(item.src), arg(item.dst), evaluated(item.nbytes, values))
@@ -61,7 +80,7 @@ def bound(program: Program, values: Mapping[str, int]) -> Program:
             body = tuple(map(step, item.body))
             return replace(item, trip=evaluated(item.trip, values), body=body)
         if isinstance(item, Launch):
-            return replace(item, args=tuple(map(arg, item.args)))
+            return replace(item, args=tuple(map(arg, item.args)), split=split(item.split))
         return item
 
     buffers = [replace(b, nbytes=evaluated(b.nbytes, values)) for b in program.buffers]

@@ -97,10 +97,24 @@ class KernelFacts:
 
 
 @dataclass(frozen=True)
+class Split:
+    """A kernel's work as `tiles` tiles, of which any range can be computed apart from the others.
+
+    `seconds` are predicted for all of them on one thread. Each thread has its own scratch memory,
+    `scratch` bytes behind that of the thread before.
+    """
+
+    tiles: int
+    seconds: float
+    scratch: int = 0
+
+
+@dataclass(frozen=True)
 class Launch:
     """Run a kernel. `writes` holds the positions of the arguments that it writes, by default the
     last; negative positions count from the end and are stored as the others are. `numbers` names
-    the numbers of the program that it is given, in front of its last argument.
+    the numbers of the program that it is given, in front of its last argument. With a `split` it
+    takes behind them the first tile and the last, plus one.
     """
 
     kernel: str
@@ -108,6 +122,7 @@ class Launch:
     facts: KernelFacts = KernelFacts()
     writes: tuple[int, ...] = (-1,)
     numbers: tuple[str, ...] = ()
+    split: Split | None = None
 
     def __post_init__(self) -> None:
         count = len(self.args)
@@ -180,6 +195,8 @@ class Program:
 
     `numbers`: extents by name that kernels take as arguments, for programs whose code serves many
     shapes. Such code finds them, and the offsets of the buffers in the arena, in `table`.
+
+    `threads`: how many may take part in one launch; scratch memory is there for so many.
     """
 
     name: str
@@ -191,6 +208,7 @@ class Program:
     lower_bound_bytes: int = 0
     no_reuse_bytes: int = 0
     numbers: tuple[tuple[str, int], ...] = ()
+    threads: int = 1
 
     @cached_property
     def table(self) -> dict[str, int]:
@@ -283,6 +301,13 @@ def label(step: Step) -> str:
 def segment_symbol(entry: str, index: int) -> str:
     """The symbol of the native function of one segment: the first is the entry itself."""
     return f"{entry}.{index}" if index else entry
+
+
+def part_symbol(entry: str, path: Sequence[int]) -> str:
+    """The symbol of the native function of a range of tiles of a launch: `i32 part(ptr context,
+    i64 first, i64 last, i64 thread)`. The context holds the entry's four pointers, then the number
+    of the iteration as i64."""
+    return f"{entry}.part{'.'.join(map(str, path))}"
 
 
 def loop_symbol(entry: str, path: Sequence[int]) -> str:

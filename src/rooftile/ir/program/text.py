@@ -24,6 +24,7 @@ from rooftile.ir.program.records import (
     Loop,
     Port,
     Program,
+    Split,
     Step,
 )
 
@@ -35,6 +36,7 @@ def to_text(program: Program) -> str:
     lines = [f"program {_name(program.name)}"]
     sizes = (program.arena_bytes, program.lower_bound_bytes, program.no_reuse_bytes)
     lines.append("  arena {} bound {} no_reuse {}".format(*sizes))
+    lines += [f"  threads {program.threads}"] if program.threads != 1 else []
     lines += [f"  number {_name(name)} {value}" for name, value in program.numbers]
     for buffer in program.buffers:
         place = f"{buffer.nbytes} at {buffer.offset} align {buffer.align}"
@@ -67,7 +69,7 @@ def parse(text: str) -> Program:
     inputs, outputs = tuple(reader.inputs), tuple(reader.outputs)
     buffers, steps = tuple(reader.buffers), tuple(reader.steps)
     numbers = tuple(reader.numbers)
-    return Program(name, inputs, outputs, buffers, steps, *reader.sizes, numbers)
+    return Program(name, inputs, outputs, buffers, steps, *reader.sizes, numbers, reader.threads)
 
 
 def _name(name: str) -> str:
@@ -100,7 +102,10 @@ def _step(step: Step) -> list[str]:
         for place, arg in enumerate(step.args)
     )
     numbers = f" numbers {json.dumps(step.numbers)}" if step.numbers else ""
-    return [f"launch {_name(step.kernel)}({args}){numbers}", *_facts(step.facts)]
+    split = ""
+    if step.split is not None:
+        split = f" split {json.dumps([step.split.tiles, step.split.seconds, step.split.scratch])}"
+    return [f"launch {_name(step.kernel)}({args}){numbers}{split}", *_facts(step.facts)]
 
 
 def _facts(facts: KernelFacts) -> list[str]:
@@ -114,6 +119,7 @@ class _Reader:
 
     def __init__(self) -> None:
         self.sizes = (0, 0, 0)
+        self.threads = 1
         self.numbers: list[tuple[str, int]] = []
         self.inputs: list[Port] = []
         self.outputs: list[Port] = []
@@ -130,6 +136,8 @@ class _Reader:
             bound = line.integer()
             line.expect("no_reuse")
             self.sizes = (arena, bound, line.integer())
+        elif word == "threads":
+            self.threads = line.integer()
         elif word == "number":
             self.numbers.append((line.name(), line.integer()))
         elif word == "buffer":
@@ -211,7 +219,16 @@ def _read_launch(line: Cursor) -> Launch:
     pairs = line.several(")", lambda at: (at.accept(WRITTEN), _read_arg(at)))
     writes = tuple(place for place, (written, _) in enumerate(pairs) if written)
     numbers = tuple(map(str, line.json(list))) if line.accept("numbers") else ()
-    return Launch(kernel, tuple(arg for _, arg in pairs), writes=writes, numbers=numbers)
+    split = _read_split(line) if line.accept("split") else None
+    args = tuple(arg for _, arg in pairs)
+    return Launch(kernel, args, writes=writes, numbers=numbers, split=split)
+
+
+def _read_split(line: Cursor) -> Split:
+    found = line.json(list)
+    if [type(item) for item in found] != [int, float, int]:
+        raise line.error("a split is its tiles, seconds, and bytes of scratch")
+    return Split(*found)
 
 
 def _read_host(line: Cursor) -> HostCall:

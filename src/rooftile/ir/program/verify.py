@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from rooftile.core.dtype import DTYPES
 from rooftile.core.errors import InvalidIR
 from rooftile.ir.program.lifetime import lifetimes
@@ -11,6 +13,7 @@ from rooftile.ir.program.records import (
     Buffer,
     Copy,
     HostCall,
+    Launch,
     Loop,
     Port,
     Program,
@@ -19,6 +22,8 @@ from rooftile.ir.program.records import (
     reads,
     writes,
 )
+
+MOST_THREADS = 64
 
 
 def verify(program: Program) -> Program:
@@ -36,6 +41,8 @@ def verify(program: Program) -> Program:
 
 
 def _check_buffers(program: Program) -> None:
+    if not 1 <= program.threads <= MOST_THREADS:
+        raise InvalidIR(f"{program.name}: {program.threads} threads are not 1 to {MOST_THREADS}")
     if min(program.arena_bytes, program.lower_bound_bytes, program.no_reuse_bytes) < 0:
         raise InvalidIR(f"{program.name}: sizes of the arena cannot be negative")
     seen: set[str] = set()
@@ -120,10 +127,25 @@ def _check_step(program: Program, step: Step, where: str, trip: int = 0) -> None
                 raise InvalidIR(
                     f"{where} writes argument {place} and has {len(step.args)} arguments"
                 )
+        _check_split(program, step, where)
     for arg in writes(step):
         if program.by_name[arg.buffer].space in ("input", "constant", "table"):
             space = program.by_name[arg.buffer].space
             raise InvalidIR(f"{where} writes the {space} buffer {arg.buffer!r}")
+
+
+def _check_split(program: Program, step: Launch, where: str) -> None:
+    split = step.split
+    if split is None:
+        return
+    if split.tiles < 1 or not 0 <= split.seconds < math.inf or split.scratch < 0:
+        raise InvalidIR(f"{where} cannot be split as {split}")
+    last = step.args[-1]
+    behind = last.offset + split.scratch * (program.threads - 1)
+    if split.scratch and behind >= program.by_name[last.buffer].nbytes:
+        raise InvalidIR(
+            f"{where}: buffer {last.buffer!r} has no scratch memory for {program.threads} threads"
+        )
 
 
 def _check_arg(program: Program, arg: Arg, where: str, nbytes: int, trip: int) -> None:
