@@ -20,6 +20,7 @@ if TYPE_CHECKING:
         NativeError,
         NotLowered,
         RooftileError,
+        Terminated,
         UnsupportedOp,
         UnsupportedType,
     )
@@ -65,6 +66,7 @@ __all__ = [
     "RooftileError",
     "RunOptions",
     "SessionOptions",
+    "Terminated",
     "UnsupportedOp",
     "UnsupportedType",
     "__version__",

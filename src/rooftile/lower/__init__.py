@@ -11,20 +11,21 @@ from rooftile.plan.concat import Part
 __all__ = ["Lowered", "View", "lower", "lower_all", "trial"]
 
 
-def _views(graph: Graph, parts: Mapping[str, Part]) -> dict[str, View]:
-    return {
+def _lower(graph: Graph, region: Region, parts: Mapping[str, Part]) -> Lowered:
+    names = [value.name for value in (*region.inputs, *region.outputs)]
+    mine = {name: parts[name] for name in names if name in parts}
+    views = {
         name: View(part.buffer, graph.values[part.buffer].dims, part.start)
-        for name, part in parts.items()
+        for name, part in mine.items()
     }
+    return lower(region, graph.constants, views)
 
 
 def trial(graph: Graph, parts: Mapping[str, Part]) -> Callable[[Region], int]:
     """A function that lowers a region for the planner and counts the operations of the result."""
-    views = _views(graph, parts)
-    return lambda region: cost(lower(region, graph.constants, views).kernel).total_flops
+    return lambda region: cost(_lower(graph, region, parts).kernel).total_flops
 
 
 def lower_all(graph: Graph, regions: Sequence[Region], parts: Mapping[str, Part]) -> list[Lowered]:
     """The tile program of each region."""
-    views = _views(graph, parts)
-    return [lower(region, graph.constants, views) for region in regions]
+    return [_lower(graph, region, parts) for region in regions]

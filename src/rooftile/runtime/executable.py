@@ -11,10 +11,11 @@ from typing import Any
 import numpy as np
 
 from rooftile.core.dtype import to_numpy
-from rooftile.core.errors import InvalidInput, InvalidModel
+from rooftile.core.errors import InvalidInput, InvalidModel, RooftileError
 from rooftile.ir.program import HostCall, Launch, Loop, Program, verify
 from rooftile.ir.program.records import label, loop_symbol, segment_symbol
-from rooftile.native import Library, aligned
+from rooftile.native import NEVER, Library, Stop, aligned
+from rooftile.native.stop import STOPPED, terminated
 from rooftile.runtime.arrays import Array, Taker, address
 from rooftile.runtime.frame import Frame
 from rooftile.runtime.host_call import BoundCall, HostFunction
@@ -58,8 +59,10 @@ class Executable:
         self._frames: list[Frame] = []
         self._lock = threading.Lock()
 
-    def run(self, inputs: Sequence[Any]) -> list[Array]:
+    def run(self, inputs: Sequence[Any], stop: Stop = NEVER) -> list[Array]:
         """The outputs, new arrays, for inputs in the order of the program's ports.
+
+        Loops of the program end once `stop` is set, with Terminated.
 
         An input that is not contiguous or of foreign byte order is copied; InvalidInput for a
         wrong number, shape or element type, or for values that a kernel refuses.
@@ -74,7 +77,7 @@ class Executable:
         outputs = self.new_outputs()
         frame = self.acquire()
         try:
-            frame.point(taken, outputs)
+            frame.point(taken, outputs, stop)
             if self._calls is None:
                 code = self._entry(*frame.entry_args)
             else:
@@ -122,13 +125,15 @@ class Executable:
         """The native function of a step that is a loop; it takes what the entry takes."""
         return self.library.address(loop_symbol(ENTRY, (index,)))
 
-    def failure(self, code: int) -> InvalidInput:
+    def failure(self, code: int) -> RooftileError:
         """The error that a code of the entry stands for, `(step + 1) << 8 | reason`."""
         index = (code >> 8) - 1
         step = self.program.steps[index] if 0 <= index < len(self.program.steps) else None
         if not isinstance(step, (Launch, Loop)):
             return InvalidInput(f"{self.program.name} failed with code {code}")
         nodes = ", ".join(repr(name) for name in step.facts.origin) or f"kernel {label(step)!r}"
+        if code & 255 == STOPPED:
+            return terminated(nodes)
         return InvalidInput(
             f"{nodes}: an index is out of range (step {index}, code {code & 255}); check the "
             f"values of the inputs that it is computed from"

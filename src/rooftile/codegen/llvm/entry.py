@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from rooftile.core.errors import InvalidIR
 from rooftile.ir.program import Arg, Copy, Launch, Loop, Program, Step
 from rooftile.ir.program.records import loop_symbol, segment_symbol
+from rooftile.native.stop import STOPPED
 
 _Path = tuple[int, ...]
 _PARAMETERS = "ptr %inputs, ptr %outputs, ptr %arena, ptr %constants"
@@ -18,7 +19,9 @@ def entry_text(
 ) -> str:
     """LLVM text of `i32 @name(ptr inputs, ptr outputs, ptr arena, ptr constants)`.
 
-    `inputs` and `outputs` are arrays of pointers in the order of the program's ports. The result
+    `inputs` and `outputs` are arrays of pointers in the order of the program's ports; behind the
+    inputs is one to an i32: loops stop before an iteration that finds it other than 0, and return
+    `rooftile.native.stop.STOPPED`. The result
     is 0, or `(step + 1) << 8 | code` of the first kernel that returned a code other than 0: the
     steps behind it do not run. `kernel_symbols` gives the symbol of each kernel; a kernel is
     `i32 @symbol(ptr...)`. Where host calls cut the program, each run of native steps between them
@@ -88,10 +91,17 @@ class _Writer:
         """The function of a loop; it returns the code of the first kernel that fails."""
         for place, step in enumerate(loop.body):
             self._step(step, (*path, place))
+        flag = f"getelementptr ptr, ptr %inputs, i64 {len(self.program.inputs)}"
         lines = [
+            f"  %slot = {flag}",
+            "  %flag = load ptr, ptr %slot",
             "  br label %loop",
             "loop:",
             "  %iteration = phi i64 [ 0, %entry ], [ %next, %latch ]",
+            "  %asked = load atomic i32, ptr %flag monotonic, align 4",
+            "  %stop = icmp ne i32 %asked, 0",
+            "  br i1 %stop, label %stopped, label %begin",
+            "begin:",
             *self.lines,
             "  br label %latch",
             "latch:",
@@ -100,6 +110,8 @@ class _Writer:
             "  br i1 %over, label %done, label %loop",
             "done:",
             "  ret i32 0",
+            "stopped:",
+            f"  ret i32 {STOPPED}",
         ]
         for place in self.failures:
             lines += [f"fail{place}:", f"  ret i32 %code{place}"]

@@ -11,7 +11,8 @@ from rooftile.frontends.onnx.functions import local_functions
 from rooftile.frontends.onnx.load import Loaded, Model, load
 from rooftile.frontends.onnx.nodes import NodeReader, Scope
 from rooftile.frontends.onnx.signature import Argument, signature_of
-from rooftile.frontends.onnx.tensors import held_type, to_array
+from rooftile.frontends.onnx.tensors import held_type
+from rooftile.frontends.onnx.weights import array_of_weight, weights_of
 from rooftile.ir.graph import Graph, Value
 from rooftile.ops.builder import Builder
 
@@ -22,7 +23,8 @@ def read(model: Model, shapes: Shapes | None = None) -> Graph:
     """The model as canonical ops.
 
     `shapes` gives whole shapes of inputs by name, needed where the file leaves dims open. Inputs
-    keep their names, outputs are computed by nodes of their names, in the order of the file.
+    keep their names, outputs are computed by nodes of their names, in the order of the file; one
+    that the file lists twice is there once.
     """
     return _Reader(load(model), shapes or {}).read()
 
@@ -70,21 +72,15 @@ class _Reader:
             self.known[item.name] = self.nodes.stands_for(value, codes[item.name])
 
     def _weights(self) -> None:
-        if self.graph.sparse_initializer:
-            raise UnsupportedOp("the model has sparse initializers; make them dense")
-        for tensor in self.graph.initializer:
-            if tensor.name in self.known:
-                raise InvalidModel(f"initializer {tensor.name!r} is declared twice; rename one")
-            array = to_array(tensor, self.loaded.folder)
-            self.known[tensor.name] = self.nodes.constant(array, plain(tensor.name))
+        for name, proto in weights_of(self.graph).items():
+            array = array_of_weight(proto, self.loaded.folder)
+            self.known[name] = self.nodes.constant(array, plain(name))
 
     def _outputs(self) -> dict[str, Value]:
         found: dict[str, Value] = {}
         for item in self.graph.output:
             if item.name not in self.known:
                 raise InvalidModel(f"output {item.name!r} is not computed by any node")
-            if item.name in found:
-                raise InvalidModel(f"output {item.name!r} is declared twice; rename one")
             found[item.name] = self.known[item.name]
         return found
 

@@ -25,6 +25,8 @@ def constant(call: Call) -> Value:
         return call.constant(call.floats("value_floats"), "f32")
     if call.has("value_ints"):
         return call.constant(np.array(call.ints("value_ints"), np.int64), "i64")
+    if call.has("sparse_value"):
+        return call.literal(call.sparse_tensor("sparse_value"))
     return call.unsupported("a constant other than numbers")
 
 
@@ -48,6 +50,8 @@ def arange(call: Call) -> Value:
     )
     if not float(delta):
         call.invalid("delta is 0")
+    if not np.isfinite([float(start), float(limit), float(delta)]).all():
+        call.invalid(f"from {start} to {limit} by {delta} there is no end")
     count = max(0, math.ceil((limit.item() - start.item()) / delta.item()))
     dtype = call.input(0).dtype
     steps = call.emit("iota", shape=(count,), axis=0, dtype=dtype)

@@ -10,6 +10,7 @@ import numpy as np
 from rooftile.frontends.onnx.call import Call
 from rooftile.frontends.onnx.registry import reads
 from rooftile.ir.graph import Value
+from rooftile.ops.builder import MAX_RANK
 
 
 @reads("Shape")
@@ -128,6 +129,8 @@ def unsqueeze(call: Call) -> Value:
 def _unsqueezed(call: Call, given: Sequence[int]) -> Value:
     x = call.input(0)
     rank = x.rank + len(given)
+    if rank > MAX_RANK:
+        call.invalid(f"{rank} dims are more than {MAX_RANK}")
     axes = call.axes(given, rank)
     rest = iter(x.dims)
     return call.reshape(x, [1 if dim in axes else next(rest) for dim in range(rank)])
@@ -151,7 +154,7 @@ def expand(call: Call) -> Value:
     x = call.ranked(x, rank)
     target = (1,) * (rank - len(wanted)) + tuple(wanted)
     pairs = list(zip(x.dims, target, strict=True))
-    if any(have != want and 1 not in (have, want) for have, want in pairs):
+    if min(target, default=0) < 0 or any(h != w and 1 not in (h, w) for h, w in pairs):
         call.invalid(f"{list(x.shape)} does not expand to {list(wanted)}")
     return call.broadcast(x, [want if have == 1 else have for have, want in pairs])
 
