@@ -8,7 +8,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from rooftile.ir.program import Arg, Program
-from rooftile.native import aligned
+from rooftile.ir.program.records import POOL_SLOT, SLOTS, STOP_SLOT, TABLE_SLOT
+from rooftile.native import NEVER, Stop, aligned
 from rooftile.runtime.arrays import Array, address
 
 
@@ -22,11 +23,11 @@ class Frame:
         self.constants = constants
         self.inputs: Sequence[Array] = ()
         self.outputs: Sequence[Array] = ()
-        self._input_pointers = (ctypes.c_void_p * (len(program.inputs) + 2))()
+        self._input_pointers = (ctypes.c_void_p * (len(program.inputs) + SLOTS))()
         table = program.table.values()
         self._table = (ctypes.c_int64 * len(table))(*table)
-        self._input_pointers[len(program.inputs)] = ctypes.addressof(self._table)
-        self._input_pointers[len(program.inputs) + 1] = pool
+        self._input_pointers[len(program.inputs) + TABLE_SLOT] = ctypes.addressof(self._table)
+        self._input_pointers[len(program.inputs) + POOL_SLOT] = pool
         self._output_pointers = (ctypes.c_void_p * max(1, len(program.outputs)))()
         self.entry_args = (
             ctypes.c_void_p(ctypes.addressof(self._input_pointers)),
@@ -36,9 +37,10 @@ class Frame:
         )
         """Inputs, outputs, arena and constants, as the entry takes them."""
 
-    def point(self, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
-        """Use these arrays for the next run. The frame does not keep them alive."""
+    def point(self, inputs: Sequence[Array], outputs: Sequence[Array], stop: Stop = NEVER) -> None:
+        """Use these arrays and this flag for the next run. The frame keeps none of them alive."""
         pointers = self._input_pointers
+        pointers[len(inputs) + STOP_SLOT] = stop.address
         for place, array in enumerate(inputs):
             pointers[place] = address(array)
         pointers = self._output_pointers

@@ -9,8 +9,16 @@ from rooftile.codegen.llvm.bounds import Access, Guard, starts
 from rooftile.core.errors import InvalidIR
 from rooftile.core.symbolic import Sym, hint
 from rooftile.ir.program import Arg, Copy, Launch, Loop, Program, Split, Step
-from rooftile.ir.program.records import loop_symbol, part_symbol, segment_symbol
+from rooftile.ir.program.records import (
+    POOL_SLOT,
+    STOP_SLOT,
+    TABLE_SLOT,
+    loop_symbol,
+    part_symbol,
+    segment_symbol,
+)
 from rooftile.native.bounds import OUTSIDE
+from rooftile.native.stop import STOPPED
 
 Reach = Mapping[str, Sequence[int]]
 """The bytes that each kernel may use behind each of its pointers."""
@@ -30,11 +38,15 @@ def entry_text(
     `inputs` and `outputs` are arrays of pointers in the order of the program's ports. The result
     is 0, or `(step + 1) << 8 | code` of the first kernel that returned a code other than 0: the
     steps behind it do not run. `kernel_symbols` gives the symbol of each kernel; a kernel is
-    `i32 @symbol(ptr..., i64 numbers..., ptr)`. A program with numbers finds its table, of i64,
-    behind the pointers of the inputs. Where host calls cut the program, each run of native steps
-    between them is a function of its own, named by `segment_symbol`; so is each loop, by
-    `loop_symbol`. Launches with a split go through the pool of threads whose address lies behind
-    that of the table, in parts named by `part_symbol`; where it is null, they are done at once.
+    `i32 @symbol(ptr..., i64 numbers..., ptr)`. Where host calls cut the program, each run of native
+    steps between them is a function of its own, named by `segment_symbol`; so is each loop, by
+    `loop_symbol`.
+
+    Behind the pointers of the inputs are those of `rooftile.ir.program.records.SLOTS`: to the
+    table, of i64, of a program with numbers; to an i32, at which loops look before each iteration,
+    to return `rooftile.native.stop.STOPPED` where it is not 0; and to the pool of threads, to which
+    launches with a split go in parts named by `part_symbol`. Where it is null they are done at once.
+
     `reach` asks for checked code: what kernels may use and copies move lies inside its buffer, in
     each iteration, else the step is not run and its code is `rooftile.native.bounds.OUTSIDE`.
     InvalidIR for a kernel without a symbol.
@@ -100,7 +112,7 @@ def _nanoseconds(steps: Sequence[Step]) -> int:
 def _shared(program: Program, entry: str) -> list[str]:
     """The function that hands a launch to the pool, whose address lies behind that of the table;
     where there is none, the launch is done at once."""
-    pool = len(program.inputs) + 1
+    pool = len(program.inputs) + POOL_SLOT
     symbol = _quoted(f"{entry}.split")
     arguments = "ptr %context, ptr %part, i64 %tiles, i64 %cost, i64 %ahead"
     given = "ptr %pool, ptr %part, ptr %context, i64 %tiles, i64 %cost, i64 %ahead, i64 {}"
@@ -188,11 +200,18 @@ class _Writer:
         before, self.lines = self.lines, []
         for place, step in enumerate(loop.body):
             self._step(step, (*path, place))
+        flag = f"getelementptr ptr, ptr %inputs, i64 {len(self.program.inputs) + STOP_SLOT}"
         lines = [
             *before,
+            f"  %slot = {flag}",
+            "  %flag = load ptr, ptr %slot",
             "  br label %loop",
             "loop:",
             "  %iteration = phi i64 [ 0, %entry ], [ %next, %latch ]",
+            "  %asked = load atomic i32, ptr %flag monotonic, align 4",
+            "  %stop = icmp ne i32 %asked, 0",
+            "  br i1 %stop, label %stopped, label %begin",
+            "begin:",
             *self.lines,
             "  br label %latch",
             "latch:",
@@ -201,6 +220,8 @@ class _Writer:
             "  br i1 %over, label %done, label %loop",
             "done:",
             "  ret i32 0",
+            "stopped:",
+            f"  ret i32 {STOPPED}",
         ]
         for place in self.failures:
             lines += [f"fail{place}:", f"  ret i32 %code{place}"]
@@ -312,7 +333,9 @@ class _Writer:
         if buffer.in_arena:
             return self._offset("%arena", buffer.offset + arg.offset)
         if buffer.space == "table":
-            return self._offset(self._element("%inputs", len(self.program.inputs)), arg.offset)
+            return self._offset(
+                self._element("%inputs", len(self.program.inputs) + TABLE_SLOT), arg.offset
+            )
         if buffer.space == "input":
             return self._offset(self._element("%inputs", self.inputs[buffer.name]), arg.offset)
         place = self.program.output_place[buffer.name]
@@ -324,7 +347,7 @@ class _Writer:
 
     def _number(self, name: str) -> str:
         """A number of the program's table."""
-        table = self._element("%inputs", len(self.program.inputs))
+        table = self._element("%inputs", len(self.program.inputs) + TABLE_SLOT)
         address = self._offset(table, self.table[name], "i64")
         return self._new(f"load i64, ptr {address}")
 

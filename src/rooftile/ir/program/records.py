@@ -16,6 +16,10 @@ from rooftile.core.dtype import DType, itemsize
 
 Space: TypeAlias = Literal["input", "output", "arena", "constant", "scratch", "table"]
 SPACES: tuple[Space, ...] = get_args(Space)
+TABLE_SLOT, STOP_SLOT, POOL_SLOT = 0, 1, 2
+SLOTS = 3
+"""Behind the pointers of the inputs native code finds one to the table of numbers, one to the flag
+that ends loops, and one to the pool of threads."""
 NUMBER = "#"
 """What stands in front of the name of a number of the run among a kernel's arguments."""
 Attr: TypeAlias = "bool | int | float | str | tuple[Attr, ...] | None"
