@@ -45,7 +45,7 @@ def entry_text(
     Behind the pointers of the inputs are those of `rooftile.ir.program.records.SLOTS`: to the
     table, of i64, of a program with numbers; to an i32, at which loops look before each iteration,
     to return `rooftile.native.stop.STOPPED` where it is not 0; and to the pool of threads, to which
-    launches with a split go in parts named by `part_symbol`. Where it is null they are done at once.
+    launches with a split go in parts named by `part_symbol` (done at once where it is null).
 
     `reach` asks for checked code: what kernels may use and copies move lies inside its buffer, in
     each iteration, else the step is not run and its code is `rooftile.native.bounds.OUTSIDE`.
