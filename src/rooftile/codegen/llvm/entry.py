@@ -33,9 +33,9 @@ def entry_text(
     steps behind it do not run. `kernel_symbols` gives the symbol of each kernel; a kernel is
     `i32 @symbol(ptr..., i64 numbers..., ptr)`. A program with numbers finds its table, of i64,
     behind the pointers of the inputs. Behind that lies the pointer to an i32: loops stop before an
-    iteration that finds it other than 0 and return `rooftile.native.stop.STOPPED`. Where host calls cut the program, each run of native steps
-    between them is a function of its own, named by `segment_symbol`; so is each loop, by
-    `loop_symbol`.
+    iteration that finds it other than 0 and return `rooftile.native.stop.STOPPED`. Where host calls
+    cut the program, each run of native steps between them is a function of its own, named by
+    `segment_symbol`; so is each loop, by `loop_symbol`.
     `reach` asks for checked code: what kernels may use and copies move lies inside its buffer, in
     each iteration, else the step is not run and its code is `rooftile.native.bounds.OUTSIDE`.
     InvalidIR for a kernel without a symbol.
