@@ -20,6 +20,8 @@ from rooftile.core.errors import InvalidOption
 from rooftile.native.assemble import assemble
 from rooftile.native.target import Target
 
+MOST_REMOVED = 4096
+"""Entries that go at once: a folder that is much too full is emptied over several compilations."""
 _MAGIC = b"rooftile-object\n"
 _DIGEST_BYTES = 32
 _SUFFIX = ".o"
@@ -122,7 +124,7 @@ class ObjectCache:
         held, count = sum(size for _, size, _ in entries), len(entries)
         if held <= self.limit_bytes and count <= self.limit_entries:
             return held, count
-        for _, size, path in entries[:-1]:  # the last is the one just written
+        for _, size, path in entries[:-1][:MOST_REMOVED]:  # the last is the one just written
             if held <= self.limit_bytes * 9 // 10 and count <= self.limit_entries * 9 // 10:
                 break
             _remove(path)
