@@ -21,6 +21,7 @@ if TYPE_CHECKING:
         NotLowered,
         OutOfBounds,
         RooftileError,
+        Terminated,
         UnsupportedOp,
         UnsupportedType,
     )
@@ -67,6 +68,7 @@ __all__ = [
     "RooftileError",
     "RunOptions",
     "SessionOptions",
+    "Terminated",
     "UnsupportedOp",
     "UnsupportedType",
     "__version__",

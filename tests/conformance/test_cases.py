@@ -1,6 +1,7 @@
 """Small models that other engines got wrong, each with the right answer; one file a case.
 
-A case names its ONNX nodes, constants, inputs and outputs; non-finite numbers are strings.
+A case names its ONNX nodes, constants, inputs and outputs; non-finite numbers are strings. A graph
+inside a node names its nodes, and of its inputs and outputs their types and shapes.
 """
 
 from __future__ import annotations
@@ -33,13 +34,24 @@ def info(name: str, content: dict[str, Any], known: bool = True) -> onnx.ValueIn
 
 
 def attribute(value: Any) -> Any:
-    return numpy_helper.from_array(array(value["tensor"])) if isinstance(value, dict) else value
+    if not isinstance(value, dict):
+        return value
+    return (
+        body(value["graph"])
+        if "graph" in value
+        else numpy_helper.from_array(array(value["tensor"]))
+    )
 
 
-def load(path: Path) -> Case:
-    """The case as a model with its feeds and expected outputs."""
-    case = json.loads(path.read_text(encoding="utf-8"))
-    nodes = [
+def body(content: dict[str, Any]) -> onnx.GraphProto:
+    inputs, outputs = (
+        [info(name, item) for name, item in content[side].items()] for side in ("inputs", "outputs")
+    )
+    return helper.make_graph(nodes_of(content), "body", inputs, outputs)
+
+
+def nodes_of(content: dict[str, Any]) -> list[onnx.NodeProto]:
+    return [
         helper.make_node(
             node["op"],
             node["inputs"],
@@ -47,11 +59,16 @@ def load(path: Path) -> Case:
             domain=node.get("domain"),
             **{name: attribute(value) for name, value in node["attributes"].items()},
         )
-        for node in case["nodes"]
+        for node in content["nodes"]
     ]
+
+
+def load(path: Path) -> Case:
+    """The case as a model with its feeds and expected outputs."""
+    case = json.loads(path.read_text(encoding="utf-8"))
     constants = [numpy_helper.from_array(array(c), n) for n, c in case["constants"].items()]
     graph = helper.make_graph(
-        nodes,
+        nodes_of(case),
         path.stem,
         [info(name, content) for name, content in case["inputs"].items()],
         [info(name, content, known=False) for name, content in case["outputs"].items()],

@@ -107,13 +107,8 @@ def test_names_that_occur_twice() -> None:
     nodes = [helper.make_node("Relu", ["x"], ["y"]), helper.make_node("Abs", ["x"], ["y"])]
     with pytest.raises(InvalidModel, match="'y' is computed twice"):
         read(model_of(nodes, {"x": X}, ["y"]))
-    with pytest.raises(InvalidModel, match="output 'y' is declared twice"):
-        read(model_of(nodes[:1], {"x": X}, ["y", "y"]))
+    assert read(model_of(nodes[:1], {"x": X}, ["y", "y"])).outputs == ("y",)
     assert read(model_of(nodes[:1], {"x": X}, ["x"])).outputs == ("x",)
-    model = add_model()
-    model.graph.initializer.append(model.graph.initializer[0])
-    with pytest.raises(InvalidModel, match="initializer 'c' is declared twice"):
-        read(model)
     model = add_model()
     model.graph.input.append(model.graph.input[0])
     with pytest.raises(InvalidModel, match="input 'x' is declared twice"):
@@ -272,13 +267,6 @@ def test_external_data_elsewhere_is_refused(tmp_path: Path) -> None:
         read(path)
     with pytest.raises(InvalidModel, match="give the model as a path, not as bytes"):
         read(external("w.bin"))
-
-
-def test_sparse_weights_are_refused() -> None:
-    model = add_model()
-    model.graph.sparse_initializer.add()
-    with pytest.raises(UnsupportedOp, match="make them dense"):
-        read(model)
 
 
 def test_the_newest_form_up_to_the_opset_is_taken() -> None:

@@ -102,7 +102,7 @@ def test_functions_that_grow_without_bound(monkeypatch: pytest.MonkeyPatch) -> N
         return body(f"F{number}", ["x"], ["y"], *steps)
 
     monkeypatch.setattr(nodes, "MAX_NODES", 1000)
-    made = model([call("F40", ["x"], ["y"])], [layer(number) for number in range(41)])
+    made = model([call("F12", ["x"], ["y"])], [layer(number) for number in range(13)])
     with pytest.raises(InvalidModel, match=r"come to more than 1000 nodes"):
         read(made)
     monkeypatch.setattr(nodes, "MAX_DEPTH", 8)

@@ -219,3 +219,16 @@ def test_an_unknown_activation_is_named() -> None:
     model, _ = node("RNN", 2, activations=["Gelu"])
     with pytest.raises(UnsupportedOp, match="activation 'Gelu' is not supported"):
         read(model)
+
+
+@pytest.mark.parametrize("op", GATES)
+@pytest.mark.parametrize("opset", [1, 3, 6])
+def test_layers_of_the_first_opsets(op: str, opset: int) -> None:
+    """They mean what those of opset 7 do; `output_sequence` says that Y is wanted."""
+    model, feeds = node(op, 4, "B", "lengths", "h", direction="bidirectional")
+    wanted = truth(model, feeds)
+    model.opset_import[0].version = opset
+    model.graph.node[0].attribute.append(helper.make_attribute("output_sequence", 1))
+    found = evaluate(read(model), feeds)
+    for mine, theirs in zip(found.values(), wanted, strict=True):
+        np.testing.assert_allclose(mine, theirs, rtol=1e-4, atol=1e-5)

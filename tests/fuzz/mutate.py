@@ -81,7 +81,7 @@ def _value(item: Any) -> Any:
     known = {"float": "float32", "double": "float64", "unknown": "float32"}
     try:
         return np.ones(shape, known.get(kind, kind))
-    except TypeError:  # types of ml_dtypes and maps
+    except (TypeError, ValueError):  # types of ml_dtypes and maps
         return np.ones(shape, np.float32)
 
 

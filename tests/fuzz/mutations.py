@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
 from typing import Any
 
 import onnx
@@ -44,8 +46,41 @@ def _change_fields(content: bytes, generator: random.Random) -> bytes:
     except Exception:  # damaged before: whatever protobuf raises
         return content
     if model.graph.node:
-        generator.choice(_FIELDS)(model, generator)
+        with suppress(UnicodeDecodeError, TypeError):  # a name was damaged before
+            generator.choice(_FIELDS)(_graph_of(model, generator), generator)
     return bytes(model.SerializeToString())
+
+
+@dataclass(frozen=True)
+class _Damaged:
+    """The model, and a graph to damage: its own, or a body of a node or of a function inside it."""
+
+    model: Any
+    graph: Any
+
+    @property
+    def opset_import(self) -> Any:
+        return self.model.opset_import
+
+
+def _graph_of(model: Any, generator: random.Random) -> _Damaged:
+    graph = model.graph
+    if model.functions and generator.random() < 0.5:
+        graph = _Body(generator.choice(model.functions))
+    while True:
+        items = [item for node in graph.node for item in node.attribute]
+        inner = [body for item in items for body in (item.g, *item.graphs) if body.node]
+        if not inner or generator.random() < 0.5:
+            return _Damaged(model, graph)
+        graph = generator.choice(inner)
+
+
+class _Body:
+    """A function, as far as it looks like a graph."""
+
+    def __init__(self, function: Any) -> None:
+        self.node = function.node
+        self.input = self.output = self.initializer = ()
 
 
 def _swap_inputs(model: Any, generator: random.Random) -> None:
@@ -124,12 +159,63 @@ def _change_weight(model: Any, generator: random.Random) -> None:
         tensor.data_location = 1
         location = generator.choice(("../../etc/passwd", "/etc/passwd", "weights", ""))
         tensor.external_data.add(key="location", value=location)
+        tensor.external_data.add(key="offset", value=str(generator.choice(EXTREMES)))
 
 
 def _change_opset(model: Any, generator: random.Random) -> None:
     version = generator.choice((*EXTREMES, *range(1, 30)))
     for entry in list(model.opset_import)[:1]:  # an earlier change may have left none
         entry.version = version
+
+
+def _lose_data(model: Any, generator: random.Random) -> None:
+    """Raw data too short or too long for its tensor, or a tensor that most is missing of."""
+    tensors = [*model.graph.initializer]
+    tensors += [
+        item.t for node in model.graph.node for item in node.attribute if item.HasField("t")
+    ]
+    if tensors:
+        tensor = generator.choice(tensors)
+        raw = tensor.raw_data
+        tensor.raw_data = generator.choice((raw[:-1], raw + b"\0", raw * 3, b""))
+
+
+def _make_sparse(model: Any, generator: random.Random) -> None:
+    """A weight as a sparse one, whose places are damaged."""
+    if model.graph.initializer:
+        tensor = generator.choice(model.graph.initializer)
+        sparse = model.graph.sparse_initializer.add()
+        sparse.values.CopyFrom(tensor)
+        sparse.dims.extend(generator.choice((tensor.dims, EXTREMES[:2], (1 << 40,))))
+        places = [generator.choice(EXTREMES) for _ in range(generator.randrange(4))]
+        sparse.indices.dims.append(len(places))
+        sparse.indices.data_type = 7
+        sparse.indices.int64_data.extend(places)
+
+
+def _list_as_input(model: Any, generator: random.Random) -> None:
+    """An initializer that may be overridden, or an input declared twice."""
+    names = [item.name for item in (*model.graph.initializer, *model.graph.input)]
+    if names:
+        model.graph.input.add().name = generator.choice(names)
+
+
+def _repeat_output(model: Any, generator: random.Random) -> None:
+    if model.graph.output:
+        model.graph.output.add().CopyFrom(generator.choice(model.graph.output))
+
+
+def _nest(model: Any, generator: random.Random) -> None:
+    """A node becomes the body of an If that takes its own input for a condition."""
+    node = generator.choice(model.graph.node)
+    copy = onnx.NodeProto()
+    copy.CopyFrom(node)
+    body = onnx.GraphProto(name="nested", node=[copy])
+    body.output.extend(onnx.ValueInfoProto(name=name) for name in copy.output)
+    node.op_type, node.domain = "If", ""
+    del node.attribute[:], node.input[1:]
+    for name in ("then_branch", "else_branch"):
+        node.attribute.add(name=name, type=5).g.CopyFrom(body)
 
 
 _FIELDS: tuple[Callable[[Any, random.Random], None], ...] = (
@@ -145,6 +231,11 @@ _FIELDS: tuple[Callable[[Any, random.Random], None], ...] = (
     _change_type,
     _change_weight,
     _change_opset,
+    _lose_data,
+    _make_sparse,
+    _list_as_input,
+    _repeat_output,
+    _nest,
 )
 _KINDS: tuple[Callable[[bytes, random.Random], bytes], ...] = (
     _flip_bits,

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from onnx import TensorProto, helper, numpy_helper
 
 LARGEST = 50_000
-EVERY = 7
-"""One in so many of ONNX's own cases: enough for each family."""
+SHARE = 20
+"""How often each model made here is among the seeds: they have what ONNX's cases lack."""
 
 
 def seeds() -> list[bytes]:
@@ -18,8 +20,41 @@ def seeds() -> list[bytes]:
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        shipped = [test.model.SerializeToString() for test in collect_testcases(None)][::EVERY]
-    return [model for model in (*shipped, _network(), _loop()) if len(model) <= LARGEST]
+        shipped = [test.model.SerializeToString() for test in collect_testcases(None)]
+    mine = [_network(), _loop(), _functions()] * SHARE
+    return [model for model in (*shipped, *mine) if len(model) <= LARGEST]
+
+
+def _functions() -> bytes:
+    """Functions that call functions, one of them from a branch, and one with an attribute."""
+    imports = [helper.make_opsetid("", 18), helper.make_opsetid("own", 1)]
+
+    def function(name: str, nodes: Sequence[Any], attributes: Sequence[str] = ()) -> Any:
+        return helper.make_function("own", name, ["a"], ["b"], nodes, imports, list(attributes))
+
+    scaled = helper.make_node("LeakyRelu", ["a"], ["b"])
+    scaled.attribute.add(name="alpha", ref_attr_name="slope", type=1)
+    inner = helper.make_node("Scaled", ["a"], ["t"], domain="own", slope=0.5)
+    branch = helper.make_graph(
+        [inner], "branch", [], [helper.make_tensor_value_info("t", TensorProto.FLOAT, [4])]
+    )
+    chosen = [
+        helper.make_node("ReduceMax", ["a"], ["top"], keepdims=0),
+        helper.make_node("Cast", ["top"], ["positive"], to=9),
+        helper.make_node("If", ["positive"], ["b"], then_branch=branch, else_branch=branch),
+    ]
+    graph = helper.make_graph(
+        [
+            helper.make_node("Chosen", ["x"], ["h"], domain="own"),
+            helper.make_node("Scaled", ["h"], ["y"], domain="own", slope=2.0),
+        ],
+        "functions",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, [4])],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, [4])],
+    )
+    functions = [function("Scaled", [scaled], ["slope"]), function("Chosen", chosen)]
+    model = helper.make_model(graph, opset_imports=imports, functions=functions)
+    return bytes(model.SerializeToString())
 
 
 def _network() -> bytes:

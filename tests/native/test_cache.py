@@ -64,6 +64,17 @@ def test_the_bound_holds_for_a_folder_that_was_filled_before(tmp_path: Path) -> 
     assert roomy.get("new") is not None
 
 
+def test_the_number_of_entries_is_bounded_too(tmp_path: Path) -> None:
+    cache = ObjectCache(tmp_path, limit_entries=20)
+    for index in range(20):
+        cache.put(f"old{index}", b"")
+        os.utime(tmp_path / f"old{index}.o", (1000 + index, 1000 + index))
+    cache.put("new", b"")
+    assert cache.stats().entries == 18
+    assert cache.get("old2") is None
+    assert cache.get("old3") == cache.get("new") == b""
+
+
 def test_stats_and_clear(tmp_path: Path) -> None:
     cache = ObjectCache(tmp_path)
     assert cache.stats() == cache_module.CacheStats(0, 0, tmp_path)

@@ -48,7 +48,7 @@ def test_signature() -> None:
     meta = session.get_modelmeta()
     assert (meta.producer_name, meta.graph_name, meta.version) == ("tests", "plus_one", 3)
     assert (meta.graph_description, meta.custom_metadata_map) == ("adds", {"stage": "trial"})
-    assert session.get_overridable_initializers() == []
+    assert session.get_overridable_initializers() == [rt.NodeArg("one", [1], "tensor(float)")]
 
 
 def test_open_dims_compile_once_per_shape(pipeline: fake.Pipeline) -> None:

@@ -424,3 +424,17 @@ def test_threads() -> None:
 
     with ThreadPoolExecutor(6) as pool:
         list(pool.map(work, [n % 4 for n in range(60)]))
+
+
+def test_open_dims_of_values_with_long_names_are_told_apart() -> None:
+    name = "a_value_with_a_name_that_is_longer_than_a_symbol_can_be"
+    nodes = [make("SequenceAt", ["s", "at"], [name]), make("Shape", [name], ["y"])]
+    inputs = [
+        helper.make_tensor_sequence_value_info("s", TensorProto.FLOAT, None),
+        info("at", np.array(0)),
+    ]
+    session = rt.InferenceSession(model_with(nodes, inputs, any_of("y")).SerializeToString())
+    items = [floats(4, 3), floats(7, 5), floats(9, 2), floats(5, 5)]
+    for place, item in enumerate(items):
+        [found] = session.run(None, {"s": items, "at": np.array(place)})
+        assert found.tolist() == list(item.shape)

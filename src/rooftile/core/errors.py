@@ -45,6 +45,10 @@ class InvalidInput(RooftileError):
     """A run-time input that does not fit the model's signature."""
 
 
+class Terminated(RooftileError):
+    """A run that ended early because `terminate` of its RunOptions was set."""
+
+
 class InvalidOption(RooftileError):
     """An option or argument outside its range."""
 

@@ -23,7 +23,10 @@ def image_decoder(encoded: Array, pixel_format: str = "RGB") -> Array:
     try:
         from PIL import Image
     except ImportError as error:
-        raise UnsupportedOp("decoding images needs Pillow: pip install pillow") from error
+        raise UnsupportedOp(
+            "decoding images needs Pillow; install rooftile with its extra: "
+            "pip install 'rooftile[image]'"
+        ) from error
     if pixel_format not in _MODES:
         raise InvalidInput(f"pixel_format {pixel_format!r} is not one of {', '.join(_MODES)}")
     try:

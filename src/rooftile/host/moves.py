@@ -10,14 +10,13 @@ import numpy as np
 import numpy.typing as npt
 
 from rooftile.core.errors import InvalidInput
+from rooftile.core.limits import machine_bytes
 from rooftile.host.bounds import part_of
 from rooftile.host.registry import Kinds, body, same
 from rooftile.host.strings import numbers_of, texts_of
 from rooftile.host.types import STRING, element
 
 Array = npt.NDArray[Any]
-MAX_ELEMENTS = 1 << 31
-"""Outputs of more elements are refused."""
 
 
 def _cast_kinds(kinds: Sequence[str], attributes: Mapping[str, Any]) -> Kinds:
@@ -201,6 +200,6 @@ def _ints(values: Any) -> tuple[int, ...]:
 
 
 def _checked(shape: Sequence[int]) -> tuple[int, ...]:
-    if min(shape, default=0) < 0 or math.prod(shape) > MAX_ELEMENTS:
+    if min(shape, default=0) < 0 or math.prod(shape) * 8 > machine_bytes():
         raise InvalidInput(f"a tensor of shape {list(shape)} cannot be made")
     return tuple(shape)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -9,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rooftile.core.errors import InvalidInput
+from rooftile.core.limits import machine_bytes
 from rooftile.host.registry import body
 from rooftile.host.types import element
 
@@ -99,9 +101,6 @@ def dropout(
 
 
 def _checked(shape: Sequence[int]) -> tuple[int, ...]:
-    count = 1
-    for extent in shape:
-        count *= extent
-        if extent < 0 or count > 1 << 31:
-            raise InvalidInput(f"random numbers of shape {list(shape)} are too many")
+    if min(shape, default=0) < 0 or math.prod(shape) * 16 > machine_bytes():
+        raise InvalidInput(f"random numbers of shape {list(shape)} are too many")
     return tuple(shape)

@@ -12,6 +12,8 @@ from rooftile.core.errors import InvalidInput
 from rooftile.host.registry import Kinds, body
 
 Array = npt.NDArray[Any]
+MAX_COUNTS = 1 << 28
+"""Numbers that TfIdfVectorizer may give."""
 _ML = "ai.onnx.ml"
 _WHY = "it looks strings or keys up"
 
@@ -37,12 +39,15 @@ def tf_idf_vectorizer(
     factor = dict(zip(grams, [1.0] * len(grams) if weights is None else weights, strict=True))
     rows = x.reshape(1, -1) if x.ndim < 2 else x
     width = max(ngram_indexes, default=-1) + 1
+    if width * len(rows) > MAX_COUNTS:
+        raise InvalidInput(f"{len(rows)} rows of {width} counts are too many")
+    most = min(max_gram_length, max(map(len, grams), default=0))
     counts = np.zeros((len(rows), width), np.float32)
     scale = np.zeros(width, np.float32)
     for gram, place in places.items():
         scale[place] = factor[gram]
     for row, found in zip(rows, counts, strict=True):
-        for gram in _grams(row.tolist(), min_gram_length, max_gram_length, max_skip_count):
+        for gram in _grams(row.tolist(), min_gram_length, most, max_skip_count):
             if gram in places:
                 found[places[gram]] += 1
     result = counts if mode == "TF" else (counts > 0).astype(np.float32)
@@ -52,6 +57,8 @@ def tf_idf_vectorizer(
 
 def _pool(items: Sequence[Any], starts: Sequence[int]) -> list[tuple[Any, ...]]:
     limits = [*starts[1:], len(items)]
+    if list(starts) != sorted(starts) or not 0 <= min(starts, default=0) <= limits[-1]:
+        raise InvalidInput(f"ngram_counts {list(starts)} do not cut a pool of {len(items)} items")
     found: list[tuple[Any, ...]] = []
     for number, (start, limit) in enumerate(zip(starts, limits, strict=True)):
         length = number + 1
@@ -62,7 +69,8 @@ def _pool(items: Sequence[Any], starts: Sequence[int]) -> list[tuple[Any, ...]]:
 def _grams(row: Sequence[Any], least: int, most: int, skips: int) -> list[tuple[Any, ...]]:
     found: list[tuple[Any, ...]] = []
     for length in range(least, most + 1):
-        for skip in range(skips + 1 if length > 1 else 1):
+        most_skips = min(skips, len(row)) if length > 1 else 0  # what skips more finds nothing
+        for skip in range(most_skips + 1):
             span = (length - 1) * (skip + 1)
             for start in range(len(row) - span):
                 found.append(tuple(row[start : start + span + 1 : skip + 1]))

@@ -11,11 +11,14 @@ from rooftile.plan.concat import Part
 __all__ = ["Lowered", "View", "lower", "lower_all", "trial"]
 
 
-def _views(graph: Graph, parts: Mapping[str, Part]) -> dict[str, View]:
-    return {
+def _lower(graph: Graph, region: Region, parts: Mapping[str, Part]) -> Lowered:
+    names = [value.name for value in (*region.inputs, *region.outputs)]
+    mine = {name: parts[name] for name in names if name in parts}
+    views = {
         name: View(part.buffer, graph.values[part.buffer].dims, part.start)
-        for name, part in parts.items()
+        for name, part in mine.items()
     }
+    return lower(region, graph.constants, views)
 
 
 def trial(
@@ -27,11 +30,10 @@ def trial(
 
     `further` may refuse what was lowered, by NotLowered.
     """
-    views = _views(graph, parts)
     symbols = symbols_in(graph.values.values())
 
     def count(region: Region) -> int:
-        lowered = lower(region, graph.constants, views)
+        lowered = _lower(graph, region, parts)
         if further is not None:
             further(lowered)
         return cost(lowered.kernel, symbols.hints if symbols else None).total_flops
@@ -41,5 +43,4 @@ def trial(
 
 def lower_all(graph: Graph, regions: Sequence[Region], parts: Mapping[str, Part]) -> list[Lowered]:
     """The tile program of each region."""
-    views = _views(graph, parts)
-    return [lower(region, graph.constants, views) for region in regions]
+    return [_lower(graph, region, parts) for region in regions]

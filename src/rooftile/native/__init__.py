@@ -4,12 +4,15 @@ from rooftile.native.aligned import aligned
 from rooftile.native.assemble import assemble, assembly
 from rooftile.native.cache import CacheStats, ObjectCache, build, cache_folder, default_cache
 from rooftile.native.library import Library
+from rooftile.native.stop import NEVER, Stop
 from rooftile.native.target import Target, cross_target, host_target
 
 __all__ = [
+    "NEVER",
     "CacheStats",
     "Library",
     "ObjectCache",
+    "Stop",
     "Target",
     "aligned",
     "assemble",

@@ -20,6 +20,8 @@ from rooftile.core.errors import InvalidOption
 from rooftile.native.assemble import assemble
 from rooftile.native.target import Target
 
+MOST_REMOVED = 4096
+"""Entries that go at once: a folder that is much too full is emptied over several compilations."""
 _MAGIC = b"rooftile-object\n"
 _DIGEST_BYTES = 32
 _SUFFIX = ".o"
@@ -37,15 +39,24 @@ class CacheStats:
 
 class ObjectCache:
     """A folder of objects by key. Safe for several processes; a folder that cannot be written
-    makes it empty, never an error. Above `limit_bytes` the entries used longest ago go."""
+    makes it empty, never an error. Above `limit_bytes`, or `limit_entries` (which take time to
+    look through), the entries used longest ago go."""
 
-    def __init__(self, folder: str | os.PathLike[str], limit_bytes: int = 1 << 30) -> None:
-        if limit_bytes < 0:
-            raise InvalidOption(f"a cache cannot be limited to {limit_bytes} bytes")
+    def __init__(
+        self,
+        folder: str | os.PathLike[str],
+        limit_bytes: int = 1 << 30,
+        limit_entries: int = 1 << 15,
+    ) -> None:
+        if limit_bytes < 0 or limit_entries < 1:
+            raise InvalidOption(
+                f"a cache cannot be limited to {limit_bytes} bytes in {limit_entries} entries"
+            )
         self.folder = Path(folder)
-        self.limit_bytes = limit_bytes
+        self.limit_bytes, self.limit_entries = limit_bytes, limit_entries
         self._lock = threading.Lock()
-        self._held: int | None = None
+        self._held: tuple[int, int] | None = None
+        """Bytes and entries, as far as this process knows."""
 
     def get(self, key: str) -> bytes | None:
         """The object kept under `key`, or None; a damaged entry is removed and counts as none."""
@@ -68,8 +79,12 @@ class ObjectCache:
         if len(sealed) > self.limit_bytes or not write_atomic(path, sealed):
             return
         with self._lock:
-            held = self._total() if self._held is None else self._held + len(sealed)
-            self._held = self._evict() if held > self.limit_bytes else held
+            if self._held is None:
+                self._held = self._evict()
+                return
+            held, count = self._held[0] + len(sealed), self._held[1] + 1
+            full = held > self.limit_bytes or count > self.limit_entries
+            self._held = self._evict() if full else (held, count)
 
     def stats(self) -> CacheStats:
         """What is on disk now."""
@@ -103,21 +118,18 @@ class ObjectCache:
             found.append((status.st_mtime, status.st_size, path))
         return sorted(found)
 
-    def _total(self) -> int:
-        return sum(size for _, size, _ in self._entries())
-
-    def _evict(self) -> int:
-        """Bytes held after the oldest entries went, a tenth below the limit to do it rarely."""
+    def _evict(self) -> tuple[int, int]:
+        """What is held once the oldest entries went, a tenth below the limits to do it rarely."""
         entries = self._entries()
-        held = sum(size for _, size, _ in entries)
-        if held <= self.limit_bytes:
-            return held
-        for _, size, path in entries[:-1]:  # the last is the one just written
-            if held <= self.limit_bytes * 9 // 10:
+        held, count = sum(size for _, size, _ in entries), len(entries)
+        if held <= self.limit_bytes and count <= self.limit_entries:
+            return held, count
+        for _, size, path in entries[:-1][:MOST_REMOVED]:  # the last is the one just written
+            if held <= self.limit_bytes * 9 // 10 and count <= self.limit_entries * 9 // 10:
                 break
             _remove(path)
-            held -= size
-        return held
+            held, count = held - size, count - 1
+        return held, count
 
 
 def cache_folder() -> Path:

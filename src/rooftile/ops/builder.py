@@ -238,7 +238,8 @@ def _check_size(op: str, kind: Type) -> None:
     shape, dtype = kind
     count = math.prod(extent for extent in shape if isinstance(extent, int))
     if len(shape) > MAX_RANK or count * itemsize(dtype) > MAX_BYTES:
-        raise InvalidModel(f"{op} would give a tensor of shape {list(shape)}, which is too large")
+        shown = f"{list(shape[:MAX_RANK])}{'...' if len(shape) > MAX_RANK else ''}"
+        raise InvalidModel(f"{op} would give a tensor of shape {shown}, which is too large")
 
 
 def _renamed(node: Node, names: Mapping[str, str]) -> Node:

@@ -14,8 +14,9 @@ from rooftile.core.dtype import to_numpy
 from rooftile.core.errors import InvalidInput, InvalidModel, OutOfBounds, RooftileError
 from rooftile.ir.program import HostCall, Launch, Loop, Program, Step, verify
 from rooftile.ir.program.records import label, loop_symbol, segment_symbol
-from rooftile.native import Library, aligned
+from rooftile.native import NEVER, Library, Stop, aligned
 from rooftile.native.bounds import OUTSIDE, take_violation
+from rooftile.native.stop import STOPPED, terminated
 from rooftile.runtime.arrays import Array, Taker, address
 from rooftile.runtime.frame import Frame
 from rooftile.runtime.host_call import BoundCall, HostFunction
@@ -61,8 +62,10 @@ class Executable:
         self._frames: list[Frame] = []
         self._lock = threading.Lock()
 
-    def run(self, inputs: Sequence[Any]) -> list[Array]:
+    def run(self, inputs: Sequence[Any], stop: Stop = NEVER) -> list[Array]:
         """The outputs, new arrays, for inputs in the order of the program's ports.
+
+        Loops of the program end once `stop` is set, with Terminated.
 
         An input that is not contiguous or of foreign byte order is copied; InvalidInput for a
         wrong number, shape or element type, or for values that a kernel refuses. OutOfBounds
@@ -78,7 +81,7 @@ class Executable:
         outputs = self.new_outputs()
         frame = self.acquire()
         try:
-            frame.point(taken, outputs)
+            frame.point(taken, outputs, stop)
             if self._calls is None:
                 code = self._entry(*frame.entry_args)
             else:
@@ -135,6 +138,8 @@ class Executable:
         if not isinstance(step, (Launch, Loop)):
             return InvalidInput(f"{self.program.name} failed with code {code}")
         nodes = ", ".join(repr(name) for name in step.facts.origin) or f"kernel {label(step)!r}"
+        if code & 255 == STOPPED:
+            return terminated(nodes)
         return InvalidInput(
             f"{nodes}: an index is out of range (step {index}, code {code & 255}); check the "
             f"values of the inputs that it is computed from"

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from rooftile.ir.program import Arg, Program
-from rooftile.native import aligned
+from rooftile.native import NEVER, Stop, aligned
 from rooftile.runtime.arrays import Array, address
 
 
@@ -21,7 +21,7 @@ class Frame:
         self.constants = constants
         self.inputs: Sequence[Array] = ()
         self.outputs: Sequence[Array] = ()
-        self._input_pointers = (ctypes.c_void_p * (len(program.inputs) + 1))()
+        self._input_pointers = (ctypes.c_void_p * (len(program.inputs) + 2))()
         table = program.table.values()
         self._table = (ctypes.c_int64 * len(table))(*table)
         self._input_pointers[len(program.inputs)] = ctypes.addressof(self._table)
@@ -34,9 +34,10 @@ class Frame:
         )
         """Inputs, outputs, arena and constants, as the entry takes them."""
 
-    def point(self, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
-        """Use these arrays for the next run. The frame does not keep them alive."""
+    def point(self, inputs: Sequence[Array], outputs: Sequence[Array], stop: Stop = NEVER) -> None:
+        """Use these arrays and this flag for the next run. The frame keeps none of them alive."""
         pointers = self._input_pointers
+        pointers[len(inputs) + 1] = stop.address
         for place, array in enumerate(inputs):
             pointers[place] = address(array)
         pointers = self._output_pointers

@@ -25,8 +25,8 @@ def explained(name: str, steps: Segmented, inputs: Environment) -> Explanation:
     from rooftile.machine import current
     from rooftile.report import HostRow, explain_parts
 
-    steps.run(dict(inputs))  # compiles, and cuts what cannot be one program
-    environment = dict(inputs)
+    steps.run(Environment(inputs))  # compiles, and cuts what cannot be one program
+    environment = Environment(inputs)
     parts, between = [], []
     for runner in steps.steps:
         if isinstance(runner, Segment):

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 
 from rooftile.core.errors import InvalidModel
+from rooftile.core.limits import machine_bytes
 from rooftile.ir.program import Program
 
 
@@ -41,16 +41,3 @@ def check_shapes(model: str, shapes: Iterable[Sequence[int]]) -> None:
             raise InvalidModel(
                 f"{model} takes an input of shape {list(shape)}, which this machine cannot hold"
             )
-
-
-def machine_bytes() -> int:
-    """The memory of this machine, or what this process may have of it."""
-    found = 1 << 62
-    with suppress(AttributeError, OSError, ValueError):  # not on every system
-        found = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    with suppress(ImportError, OSError):
-        import resource
-
-        limit, _ = resource.getrlimit(resource.RLIMIT_AS)
-        found = found if limit < 0 else min(found, limit)
-    return found

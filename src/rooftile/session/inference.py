@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -17,21 +18,31 @@ from rooftile.core.errors import (
 )
 from rooftile.core.journal import Decision
 from rooftile.ir.program import Program
+from rooftile.native import Stop
 from rooftile.session.binding import IOBinding
 from rooftile.session.compiled import Compiled, arrange, compile
 from rooftile.session.explanation import explained, programs_of
 from rooftile.session.guard import check_shapes, guarded
 from rooftile.session.narrow import Boundary
-from rooftile.session.options import CPU, Providers, SessionOptions, check_providers
+from rooftile.session.options import (
+    CPU,
+    Providers,
+    SessionOptions,
+    check_providers,
+    stop_of,
+)
 from rooftile.session.options import compile_options as checked
 from rooftile.session.programs import Programs, Shapes
-from rooftile.session.segment import Shared
+from rooftile.session.segment import Environment, Shared
 from rooftile.session.segmented import Segmented
 from rooftile.session.taking import Taken, is_tensor, takers
 from rooftile.session.values import Array, OrtValue
 
 if TYPE_CHECKING:
     from rooftile.report import Explanation
+
+KEPT_VARIANTS = 8
+"""For how many sets of overridden weights."""
 
 
 @dataclass(frozen=True)
@@ -77,23 +88,31 @@ class InferenceSession:
         check_providers(providers)
         self._options = sess_options or SessionOptions()
         self._compile_options = checked(self._options)
-        from rooftile.frontends.onnx import signature
+        from rooftile.frontends.onnx import load, overridable, signature
 
         self._model = path_or_bytes
-        found = signature(path_or_bytes)
+        with guarded("the model"):
+            loaded = load(path_or_bytes)
+            found = signature(loaded)
         self._inputs = [_node_arg(item) for item in found.inputs]
         self._outputs = [_node_arg(item) for item in found.outputs]
         self._meta = _metadata(found)
         self._input_names = [item.name for item in self._inputs]
-        self._output_names = [item.name for item in self._outputs]
+        self._output_names = list(dict.fromkeys(item.name for item in self._outputs))
+        self._every = [self._output_names.index(item.name) for item in self._outputs]
+        """The place of each output among those of a program, which has none twice."""
+        self._defaults = {item.name: _node_arg(item) for item in overridable(loaded)}
+        self._variants: dict[frozenset[str], InferenceSession] = {}
         self._name = found.graph_name or "the model"
         self._wanted = [self._bound(item.shape) for item in self._inputs]
         self._programs = Programs(self._compile)
+        self._making = threading.Lock()
         self._fixed: Compiled | None = None
         self._steps: Segmented | None = None
         self._takers: list[Taken] = []
         self._boundary = Boundary(
-            [item.type for item in self._inputs], [item.type for item in self._outputs]
+            [item.type for item in self._inputs],
+            [self._outputs[self._every.index(n)].type for n in range(len(self._output_names))],
         )
         known = [tuple(dim for dim in shape if isinstance(dim, int)) for shape in self._wanted]
         if not all(is_tensor(item.type) for item in self._inputs):
@@ -110,18 +129,24 @@ class InferenceSession:
         """The outputs named, or all of them, as new arrays.
 
         InvalidInput names the input that is missing, unknown, or of the wrong shape or type.
+        Terminated where `run_options.terminate` is set, before or while it runs.
         """
-        places = self._places(output_names) if output_names else None
+        stop = stop_of(run_options)
+        stop.check(self._name)
+        if self._defaults and not self._defaults.keys().isdisjoint(input_feed):
+            return self._variant(input_feed).run(output_names, input_feed, run_options)
+        places = self._places(output_names) if output_names else self._every
         values = arrange(self._input_names, input_feed, self._name)
         compiled = self._fixed or self._compiled(values)
         if compiled is None:
             with guarded(self._name):
-                outputs = self._stepwise(values)
+                outputs = self._stepwise(values, stop)
         elif self._boundary:
-            outputs = self._boundary.leave(compiled.executable.run(self._boundary.enter(values)))
+            entered = self._boundary.enter(values)
+            outputs = self._boundary.leave(compiled.executable.run(entered, stop))
         else:
-            outputs = compiled.executable.run(values)
-        return outputs if places is None else [outputs[place] for place in places]
+            outputs = compiled.executable.run(values, stop)
+        return [outputs[place] for place in places]
 
     @property
     def decisions(self) -> list[Decision]:
@@ -147,7 +172,7 @@ class InferenceSession:
             return compiled.explanation(feeds)
         if self._steps is None:
             raise AssertionError("a model that runs in steps has them")
-        return explained(self._name, self._steps, self._taken(values))
+        return explained(self._name, self._steps, Environment(self._taken(values)))
 
     def compiled_for(self, shapes: Mapping[str, Sequence[int]] | None = None) -> Compiled:
         """The compiled model behind the session, for these shapes where it leaves dims open."""
@@ -167,8 +192,8 @@ class InferenceSession:
         return list(self._outputs)
 
     def get_overridable_initializers(self) -> list[NodeArg]:
-        """None: weights are constants."""
-        return []
+        """Weights that the model lists as inputs too: a run may give them other values."""
+        return list(self._defaults.values())
 
     def get_modelmeta(self) -> ModelMetadata:
         """What the file says about itself."""
@@ -224,6 +249,19 @@ class InferenceSession:
             raise InvalidInput(f"{self._name} has no output {unknown[0]!r}; it gives {listed}")
         return [self._output_names.index(name) for name in names]
 
+    def _variant(self, feeds: Mapping[str, Any]) -> InferenceSession:
+        """The session of the model that takes the overridden weights as inputs."""
+        from rooftile.frontends.onnx import overridden
+
+        names = frozenset(name for name in self._defaults if name in feeds)
+        with self._making:
+            if names not in self._variants:
+                if len(self._variants) >= KEPT_VARIANTS:
+                    self._variants.clear()
+                model = overridden(self._model, names)
+                self._variants[names] = InferenceSession(model, self._options)
+            return self._variants[names]
+
     def _compile(self, shapes: Shapes, open_dims: bool = False) -> Compiled:
         check_shapes(self._name, shapes)
         named = dict(zip(self._input_names, shapes, strict=True))
@@ -235,7 +273,8 @@ class InferenceSession:
         """Compile a model whose shapes are all known; cut it where it is more than one program."""
         try:
             self._fixed = self._compile(shapes)
-            self._model = None
+            if not self._defaults:
+                self._model = None
         except (UnsupportedOp, UnsupportedType) as error:
             self._cut(error)
 
@@ -266,10 +305,10 @@ class InferenceSession:
         self._takers = takers(self._inputs, self._wanted)
         self._steps = Segmented(whole, Shared(self._compile_options))
 
-    def _stepwise(self, values: Sequence[Any]) -> list[Any]:
+    def _stepwise(self, values: Sequence[Any], stop: Stop) -> list[Any]:
         if self._steps is None:
             raise AssertionError("a model that runs in steps has them")
-        outputs = self._steps.run(self._taken(values))
+        outputs = self._steps.run(Environment(self._taken(values), stop))
         # Steps hand arrays on as they are, but what comes out must belong to the caller.
         return [value.copy() if isinstance(value, np.ndarray) else value for value in outputs]
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from rooftile.core.errors import InvalidOption
 from rooftile.core.options import CompileOptions
+from rooftile.native import NEVER, Stop
 
 CPU = "CPUExecutionProvider"
 _RESERVED = ("CUDAExecutionProvider",)
@@ -88,7 +89,7 @@ class SessionOptions(_Entries):
 
 
 class RunOptions(_Entries):
-    """Options of one run: accepted, none has an effect."""
+    """Options of one run: `terminate` ends it between steps and iterations, all else is ignored."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -96,7 +97,16 @@ class RunOptions(_Entries):
         self.log_verbosity_level = 0
         self.logid = ""
         self.only_execute_path_to_fetches = False
-        self.terminate = False
+        self.stop = Stop()
+
+    @property
+    def terminate(self) -> bool:
+        """Whether runs with these options end with the error Terminated; any thread may set it."""
+        return self.stop.is_set
+
+    @terminate.setter
+    def terminate(self, wanted: bool) -> None:
+        self.stop.set(bool(wanted))
 
     def add_run_config_entry(self, key: str, value: str) -> None:
         """Keep a setting."""
@@ -129,6 +139,11 @@ def compile_options(options: SessionOptions | CompileOptions | None) -> CompileO
             f"have yet; use precision 'keep'"
         )
     return found
+
+
+def stop_of(options: Any) -> Stop:
+    """The flag that ends a run with these options: RunOptions, or None."""
+    return options.stop if isinstance(options, RunOptions) else NEVER
 
 
 def check_providers(providers: Providers) -> None:

@@ -22,6 +22,7 @@ from rooftile.core.journal import Journal
 from rooftile.core.options import CompileOptions
 from rooftile.ir.graph import Graph
 from rooftile.ir.program import Program
+from rooftile.native import NEVER, Stop
 from rooftile.runtime import Executable, Template
 from rooftile.session.guard import check_memory
 from rooftile.session.narrow import Boundary, type_name, widened
@@ -39,8 +40,14 @@ MAX_INTERPRETED = 1 << 18
 """How many elements all values of a graph may have to count as small."""
 MAX_BOUND = 4096
 """Values of more elements are not taken as constants."""
-Environment = dict[str, Any]
-"""What the names of a graph stand for in a run."""
+
+
+class Environment(dict[str, Any]):
+    """What the names of a graph stand for in a run, which ends early once `stop` is set."""
+
+    def __init__(self, values: Mapping[str, Any], stop: Stop = NEVER) -> None:
+        super().__init__(values)
+        self.stop = stop
 
 
 class Replaced(Exception):
@@ -66,8 +73,8 @@ class Interpreted:
 
     graph: Graph
 
-    def run(self, values: Sequence[Any]) -> list[Any]:
-        """The outputs for inputs in order."""
+    def run(self, values: Sequence[Any], stop: Stop = NEVER) -> list[Any]:
+        """The outputs for inputs in order; what is so small is not stopped."""
         from rooftile.ops.evaluate import evaluate
 
         names = [value.name for value in self.graph.inputs]
@@ -107,7 +114,7 @@ class Segment:
     def run(self, environment: Environment) -> None:
         """Compute the outputs into the environment; Replaced where that cannot be one program."""
         program = self.compiled(environment)
-        outputs = program.executable.run(program.values(environment))
+        outputs = program.executable.run(program.values(environment), environment.stop)
         if program.boundary:
             outputs = program.boundary.leave(outputs)
         environment.update(zip(self.part.outputs, outputs))  # noqa: B905 (one for each)

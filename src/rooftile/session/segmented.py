@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rooftile.core.errors import InvalidInput, RooftileError
+from rooftile.core.errors import InvalidInput, InvalidModel, RooftileError
 from rooftile.host import find_body
 from rooftile.session.control import RUNNERS
 from rooftile.session.segment import Environment, Replaced, Segment, Shared
@@ -28,13 +28,19 @@ class Segmented:
 
     def __init__(self, whole: Outline, shared: Shared) -> None:
         self.whole, self.shared = whole, shared
+        self.name = whole.context.loaded.proto.graph.name or "the model"
         self._steps = tuple(_Place(self._runner(step)) for step in whole.steps)
 
     def run(self, environment: Environment) -> list[Any]:
-        """The outputs of the graph, from its inputs and what it captures, by name."""
+        """The outputs of the graph, from its inputs and what it captures, by name.
+
+        Terminated where the run was asked to end.
+        """
         stack = list(reversed(self._steps))
         cut = False
+        environment.stop.check(self.name)
         while stack:
+            environment.stop.check(self.name)
             place = stack.pop()
             if place.instead is None:
                 try:
@@ -111,7 +117,7 @@ class HostRunner:
             raise type(error)(f"node {step.name} ({step.op}): {error}") from error
         except UNFIT as error:
             raise InvalidInput(_unfit(step, error)) from error
-        store(environment, step.outputs, results if isinstance(results, tuple) else (results,))
+        store(environment, step, results if isinstance(results, tuple) else (results,))
 
 
 class ControlRunner:
@@ -129,7 +135,7 @@ class ControlRunner:
             results = self.function(self, environment)
         except UNFIT as error:
             raise InvalidInput(_unfit(self.step, error)) from error
-        store(environment, self.step.outputs, results)
+        store(environment, self.step, results)
 
     def inputs(self, environment: Environment) -> list[Any]:
         """What the node is given."""
@@ -147,15 +153,20 @@ class ControlRunner:
         captured = body.whole.context.captured
         inner = {item: environment[item] for item in captured if item in environment}
         inner.update(zip(names, inputs, strict=True))
-        return body.run(inner)
+        return body.run(Environment(inner, environment.stop))
 
 
 def _unfit(step: HostStep | ControlStep, error: Exception) -> str:
     return f"node {step.name} ({step.op}) cannot be computed on what it is given: {error}"
 
 
-def store(environment: Environment, names: Sequence[str], values: Sequence[Any]) -> None:
-    """Results under their names; numpy's scalars become arrays."""
-    for name, value in zip(names, values, strict=False):
+def store(environment: Environment, step: HostStep | ControlStep, values: Sequence[Any]) -> None:
+    """Results of a step under their names; numpy's scalars become arrays."""
+    if any(step.outputs[len(values) :]):
+        raise InvalidModel(
+            f"node {step.name} ({step.op}) has {len(step.outputs)} outputs, but {len(values)} are "
+            "computed"
+        )
+    for name, value in zip(step.outputs, values, strict=False):
         if name:
             environment[name] = np.asarray(value) if isinstance(value, np.generic) else value

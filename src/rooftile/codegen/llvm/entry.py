@@ -11,6 +11,7 @@ from rooftile.core.symbolic import Sym
 from rooftile.ir.program import Arg, Copy, Launch, Loop, Program, Step
 from rooftile.ir.program.records import loop_symbol, segment_symbol
 from rooftile.native.bounds import OUTSIDE
+from rooftile.native.stop import STOPPED
 
 Reach = Mapping[str, Sequence[int]]
 """The bytes that each kernel may use behind each of its pointers."""
@@ -31,9 +32,10 @@ def entry_text(
     is 0, or `(step + 1) << 8 | code` of the first kernel that returned a code other than 0: the
     steps behind it do not run. `kernel_symbols` gives the symbol of each kernel; a kernel is
     `i32 @symbol(ptr..., i64 numbers..., ptr)`. A program with numbers finds its table, of i64,
-    behind the pointers of the inputs. Where host calls cut the program, each run of native steps
-    between them is a function of its own, named by `segment_symbol`; so is each loop, by
-    `loop_symbol`.
+    behind the pointers of the inputs. Behind that lies the pointer to an i32: loops stop before an
+    iteration that finds it other than 0 and return `rooftile.native.stop.STOPPED`. Where host calls
+    cut the program, each run of native steps between them is a function of its own, named by
+    `segment_symbol`; so is each loop, by `loop_symbol`.
     `reach` asks for checked code: what kernels may use and copies move lies inside its buffer, in
     each iteration, else the step is not run and its code is `rooftile.native.bounds.OUTSIDE`.
     InvalidIR for a kernel without a symbol.
@@ -128,11 +130,18 @@ class _Writer:
         before, self.lines = self.lines, []
         for place, step in enumerate(loop.body):
             self._step(step, (*path, place))
+        flag = f"getelementptr ptr, ptr %inputs, i64 {len(self.program.inputs) + 1}"
         lines = [
             *before,
+            f"  %slot = {flag}",
+            "  %flag = load ptr, ptr %slot",
             "  br label %loop",
             "loop:",
             "  %iteration = phi i64 [ 0, %entry ], [ %next, %latch ]",
+            "  %asked = load atomic i32, ptr %flag monotonic, align 4",
+            "  %stop = icmp ne i32 %asked, 0",
+            "  br i1 %stop, label %stopped, label %begin",
+            "begin:",
             *self.lines,
             "  br label %latch",
             "latch:",
@@ -141,6 +150,8 @@ class _Writer:
             "  br i1 %over, label %done, label %loop",
             "done:",
             "  ret i32 0",
+            "stopped:",
+            f"  ret i32 {STOPPED}",
         ]
         for place in self.failures:
             lines += [f"fail{place}:", f"  ret i32 %code{place}"]

@@ -14,6 +14,7 @@ from rooftile.frontends.onnx.segments import (
     value_part,
 )
 from rooftile.frontends.onnx.signature import Argument, Signature, signature
+from rooftile.frontends.onnx.weights import overridable, overridden
 
 __all__ = [
     "Argument",
@@ -27,6 +28,8 @@ __all__ = [
     "host_part",
     "load",
     "outline",
+    "overridable",
+    "overridden",
     "read",
     "read_part",
     "signature",

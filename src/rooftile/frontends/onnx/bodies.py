@@ -20,6 +20,7 @@ def bodies(node: Any) -> Iterator[Any]:
 def captured(graph: Any) -> list[str]:
     """The names that a body reads from the graphs around it, each once."""
     own = {info.name for info in graph.input} | {tensor.name for tensor in graph.initializer}
+    own.update(sparse.values.name for sparse in graph.sparse_initializer)
     own.update(name for node in graph.node for name in node.output)
     found = [name for node in graph.node for name in reads(node)]
     found += [info.name for info in graph.output]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from copy import copy
 from pathlib import Path
@@ -9,11 +10,13 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from rooftile.core.dtype import to_numpy
+from rooftile.core.dtype import itemsize, to_numpy
 from rooftile.core.errors import InvalidModel, NeedsHost, UnsupportedOp
-from rooftile.core.symbolic import Sym
+from rooftile.core.limits import machine_bytes
+from rooftile.core.symbolic import Sym, hint
 from rooftile.frontends.onnx.narrow import code_of, widened
 from rooftile.frontends.onnx.needs import missing
+from rooftile.frontends.onnx.sparse import to_dense
 from rooftile.frontends.onnx.tensors import CODES, to_array
 from rooftile.ir.graph import Array, Value
 from rooftile.ops.builder import Builder
@@ -24,6 +27,11 @@ Enter = Callable[[Any, Sequence[Value], str, "ScanBuilder | None"], tuple[Value,
 """Reads the nodes of a body on some inputs, under a label; gives its outputs. The nodes are added
 to the body of a scan where one is given."""
 _FLOAT, _INT, _STRING, _TENSOR, _GRAPH, _FLOATS, _INTS, _STRINGS = 1, 2, 3, 4, 5, 6, 7, 8
+_SPARSE = 11
+
+
+LONGEST = 1000
+"""Characters of a message: lists of a hostile file may have millions of numbers."""
 
 
 class Call:
@@ -59,16 +67,22 @@ class Call:
 
     def invalid(self, problem: str) -> NoReturn:
         """InvalidModel that names the node."""
-        raise InvalidModel(f"{self.where}: {problem}")
+        raise InvalidModel(f"{self.where}: {_short(problem)}")
 
     def unsupported(self, form: str) -> NoReturn:
         """UnsupportedOp that names node, op, domain and opset."""
         domain = self.node.domain or "ai.onnx"
-        raise UnsupportedOp(f"{self.where} of {domain} opset {self.opset}: {form} is not supported")
+        where = f"{self.where} of {domain} opset {self.opset}"
+        raise UnsupportedOp(f"{where}: {_short(form)} is not supported")
 
     def on_host(self, why: str) -> NoReturn:
         """NeedsHost: the node is read well, but no kernel can compute it."""
         raise NeedsHost(f"{self.where}: {why}")
+
+    def check_size(self, shape: Sequence[int], dtype: str, what: str = "a tensor") -> None:
+        """InvalidModel for what this machine cannot hold: to be asked before arrays are made."""
+        if math.prod(map(hint, shape)) * itemsize(dtype) > machine_bytes():
+            self.invalid(f"{what} of shape {list(shape)} is more than this machine can hold")
 
     # Inputs
 
@@ -184,6 +198,10 @@ class Call:
         found = self._attribute(name, _TENSOR, "t", None)
         return to_array(found, self.folder, f"in attribute {name} of node {self.name}")
 
+    def sparse_tensor(self, name: str) -> Array:
+        """A sparse tensor attribute, made dense."""
+        return to_dense(self._attribute(name, _SPARSE, "sparse_tensor", None), self.folder)
+
     def body(self, name: str) -> Any:
         """A graph attribute, to be entered."""
         return self._attribute(name, _GRAPH, "g", None)
@@ -282,3 +300,9 @@ class Call:
         if len(set(found)) < len(found):
             self.invalid(f"axes {list(axes)} name an axis twice")
         return tuple(found)
+
+
+def _short(text: str) -> str:
+    """The text, without its middle where it is too long: what is wrong stands at the end."""
+    half = LONGEST // 2
+    return text if len(text) <= LONGEST else f"{text[:half]} ... {text[-half:]}"

@@ -15,12 +15,15 @@ import numpy as np
 
 from rooftile.core.errors import InvalidModel, UnsupportedOp
 from rooftile.frontends.onnx.bodies import captured
-from rooftile.frontends.onnx.functions import Function, Key, local_functions
+from rooftile.frontends.onnx.calls import Key
+from rooftile.frontends.onnx.functions import Function, local_functions
 from rooftile.frontends.onnx.inline import inlined
 from rooftile.frontends.onnx.load import Loaded
 from rooftile.frontends.onnx.nodes import node_names
 from rooftile.frontends.onnx.order import in_order
+from rooftile.frontends.onnx.sparse import to_dense
 from rooftile.frontends.onnx.tensors import ELEMENT_TYPES, to_array
+from rooftile.frontends.onnx.weights import array_of_weight, weights_of
 
 STRING = 8
 """TensorProto.STRING."""
@@ -48,7 +51,9 @@ class Context:
         )
         self.nodes, self.names = inlined(graph.node, names, self.functions, loaded.opsets)
         self.inputs = tuple(item.name for item in graph.input if item.name not in self.weights)
-        self.outputs = tuple(item.name for item in graph.output)
+        named = [item.name for item in graph.output]
+        self.outputs = tuple(named if parent else dict.fromkeys(named))
+        """By place for bodies; a model's own are asked for by name, each once."""
         self.inner: dict[int, Any] = {}
         """What was made of the bodies of the node at a place."""
         self._arrays: dict[str, Any] = {}
@@ -57,9 +62,7 @@ class Context:
     @cached_property
     def weights(self) -> dict[str, Any]:
         """The initializers by name."""
-        if self.graph.sparse_initializer:
-            raise UnsupportedOp("the model has sparse initializers; make them dense")
-        return {tensor.name: tensor for tensor in self.graph.initializer}
+        return weights_of(self.graph)
 
     @cached_property
     def constants(self) -> dict[str, Any]:
@@ -107,7 +110,7 @@ class Context:
         if name in self._arrays:
             return self._arrays[name]
         if name in self.weights:
-            found = array_of(self.weights[name], self.loaded.folder)
+            found = _weight(self.weights[name], self.loaded.folder)
         elif name in self.constants:
             found = constant_of(self.constants[name], self.loaded.folder)
         elif name in self.makers or name in self.inputs or self.parent is None:
@@ -123,6 +126,11 @@ class Context:
         for name in self.outputs:
             if name not in known:
                 raise InvalidModel(f"output {name!r} is not computed by any node")
+
+
+def _weight(proto: Any, folder: Path | None) -> Any:
+    dense = not hasattr(proto, "indices")
+    return array_of(proto, folder) if dense else array_of_weight(proto, folder)
 
 
 def array_of(tensor: Any, folder: Path | None, name: str = "") -> Any:
@@ -143,6 +151,8 @@ def constant_of(node: Any, folder: Path | None) -> Any:
     for item in node.attribute:
         if item.name == "value":
             return array_of(item.t, folder, f"in node {node.name or node.output[0]}")
+        if item.name == "sparse_value":
+            return to_dense(item.sparse_tensor, folder)
         if item.name in ("value_float", "value_floats"):
             return np.array(item.f if item.name == "value_float" else item.floats, np.float32)
         if item.name in ("value_int", "value_ints"):
@@ -151,4 +161,4 @@ def constant_of(node: Any, folder: Path | None) -> Any:
             return np.array(item.s.decode("utf-8", "replace"), object)
         if item.name == "value_strings":
             return np.array([text.decode("utf-8", "replace") for text in item.strings], object)
-    raise UnsupportedOp(f"node {node.name or node.output[0]} (Constant) holds no dense tensor")
+    raise UnsupportedOp(f"node {node.name or node.output[0]} (Constant) holds no tensor")

@@ -14,13 +14,10 @@ import onnx
 from onnx import defs, helper
 
 from rooftile.core.errors import InvalidModel
+from rooftile.frontends.onnx.calls import Key, check_calls, shown
 from rooftile.frontends.onnx.tensors import ELEMENT_TYPES
 from rooftile.ir.graph import Value
 
-Key = tuple[str, str, str]
-"""Domain, name and overload of a function."""
-MAX_NODES = 100_000
-"""How many nodes all bodies of a model may come to: functions that call functions grow fast."""
 MAX_OPSET = (1 << 31) - 1
 """What a schema can be asked for; files may hold larger numbers."""
 _CODES = {dtype: code for code, dtype in ELEMENT_TYPES.items()}
@@ -39,7 +36,10 @@ class Function:
 
 
 def local_functions(proto: Any) -> dict[Key, Function]:
-    """The functions that a ModelProto defines; InvalidModel where one is defined twice."""
+    """The functions that a ModelProto defines.
+
+    InvalidModel where one is defined twice, calls itself, or comes to too many nodes.
+    """
     found: dict[Key, Function] = {}
     outer = _opsets(proto.opset_import)
     for item in proto.functions:
@@ -47,6 +47,8 @@ def local_functions(proto: Any) -> dict[Key, Function]:
         if function.key in found:
             raise InvalidModel(f"function {shown(function.key)} is defined twice; rename one")
         found[function.key] = function
+    if found:
+        check_calls(proto.graph.node, found)
     return found
 
 
@@ -110,12 +112,6 @@ def body_of(function: Function, node: Any) -> tuple[Any, ...]:
     attributes.update((item.name, item) for item in node.attribute)
     wanted = {name for name, used in zip(function.outputs, node.output, strict=False) if used}
     return tuple(_instance(item, attributes, missing) for item in _needed(function.nodes, wanted))
-
-
-def shown(key: Key) -> str:
-    """A function as messages show it."""
-    domain, name, overload = key
-    return f"{domain or 'ai.onnx'}.{name}" + (f":{overload}" if overload else "")
 
 
 def _function(proto: Any, defaults: Mapping[str, Any], outer: Mapping[str, int]) -> Function:

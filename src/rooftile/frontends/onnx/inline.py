@@ -12,10 +12,9 @@ from typing import Any
 import onnx
 
 from rooftile.core.errors import InvalidModel
-from rooftile.frontends.onnx.functions import MAX_NODES, Function, Key, body_of, shown
+from rooftile.frontends.onnx.calls import MAX_DEPTH, MAX_NODES, Key, key_of, shown
+from rooftile.frontends.onnx.functions import Function, body_of
 
-MAX_DEPTH = 64
-"""How deep functions may call functions."""
 Rename = Callable[[str], str]
 
 
@@ -31,8 +30,7 @@ def inlined(
     stack = [(node, name, 0) for node, name in zip(nodes, names, strict=True)][::-1]
     while stack:
         node, name, depth = stack.pop()
-        domain = "" if node.domain == "ai.onnx" else node.domain
-        function = functions.get((domain, node.op_type, node.overload))
+        function = functions.get(key_of(node))
         if function is None or not _fits(function, opsets):
             done.append(node)
             labels.append(name)
@@ -86,6 +84,7 @@ def _renamed(node: Any, rename: Rename) -> Any:
             inner = [_renamed(own, rename) for own in graph.node]
             del graph.node[:]
             graph.node.extend(inner)
-            for info in (*graph.input, *graph.output, *graph.initializer):
+            sparse = (item.values for item in graph.sparse_initializer)
+            for info in (*graph.input, *graph.output, *graph.initializer, *sparse):
                 info.name = rename(info.name)
     return result

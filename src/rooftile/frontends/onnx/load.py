@@ -12,7 +12,7 @@ from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
 
 from rooftile.core.errors import InvalidModel
 
-Model: TypeAlias = "str | Path | bytes | onnx.ModelProto"
+Model: TypeAlias = "str | Path | bytes | onnx.ModelProto | Loaded"
 MAX_FILE_BYTES = 1 << 31
 """Protobuf's own limit."""
 
@@ -32,6 +32,8 @@ class Loaded:
 
 def load(model: Model) -> Loaded:
     """The model, parsed but not read; InvalidModel for what is no ONNX model."""
+    if isinstance(model, Loaded):
+        return model
     if isinstance(model, (str, Path)):
         path = Path(model)
         return _looked_over(Loaded(_parse(_content(path), str(path)), path.parent), str(path))
@@ -95,7 +97,8 @@ def _texts(proto: Any) -> Iterator[Any]:
     for info in (*graph.input, *graph.output):
         yield info.name
         yield from (dim.dim_param for dim in info.type.tensor_type.shape.dim)
-    for tensor in graph.initializer:
+    sparse = [part for item in graph.sparse_initializer for part in (item.values, item.indices)]
+    for tensor in (*graph.initializer, *sparse):
         yield tensor.name
         yield from (text for item in tensor.external_data for text in (item.key, item.value))
 
@@ -106,7 +109,7 @@ def _node_texts(node: Any) -> Iterator[Any]:
         yield from (item.name, item.ref_attr_name)
         for graph in (item.g, *item.graphs):
             yield from (name for inner in graph.node for name in _node_texts(inner))
-            yield from (info.name for info in (*graph.input, *graph.output))
+            yield from (info.name for info in (*graph.input, *graph.output, *graph.initializer))
 
 
 def _domain(name: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field, replace
@@ -17,26 +18,16 @@ from rooftile.core.errors import (
 )
 from rooftile.frontends.onnx.bodies import captured
 from rooftile.frontends.onnx.call import Call, Enter, Result
-from rooftile.frontends.onnx.functions import (
-    MAX_NODES,
-    Function,
-    Key,
-    body_of,
-    shown,
-    standard_function,
-)
+from rooftile.frontends.onnx.calls import MAX_DEPTH, MAX_NODES, Key, key_of, shown
+from rooftile.frontends.onnx.functions import Function, body_of, standard_function
 from rooftile.frontends.onnx.narrow import MOVES, NARROW, READERS, code_of, widened
 from rooftile.frontends.onnx.needs import explained
 from rooftile.frontends.onnx.order import in_order
 from rooftile.frontends.onnx.registry import Reader, find
-from rooftile.frontends.onnx.tensors import to_array
+from rooftile.frontends.onnx.weights import array_of_weight, weights_of
 from rooftile.ir.graph import Array, Value
 from rooftile.ops.builder import Builder
 from rooftile.ops.scan_builder import ScanBuilder
-
-MAX_DEPTH = 64
-"""How deep functions may call functions."""
-
 
 _DAMAGE = (ArithmeticError, AssertionError, AttributeError, LookupError, TypeError, ValueError)
 """What a reader may run into where a file holds what no exporter writes."""
@@ -63,7 +54,7 @@ class NodeReader:
         self.builder = builder
         self.folder = folder
         self.functions = functions
-        self.expanded = 0
+        self.expanded = Counter[str]()
         self.narrow: dict[str, int] = {}
         """The TensorProto.DataType of values that are held in a wider type, by their names."""
 
@@ -85,15 +76,13 @@ class NodeReader:
         self, graph: Any, inputs: Sequence[Value], scope: Scope, label: str
     ) -> tuple[Value, ...]:
         """The outputs of a body, whose nodes see the names of the graphs around it."""
-        if graph.sparse_initializer:
-            raise UnsupportedOp(f"node {label} has sparse initializers; make them dense")
         names = [f"{label}/{own}" for own in node_names(graph.node)]
         self._count(len(names), f"node {label}")
         own = {name for node in graph.node for name in node.output}
         known = {name: value for name, value in scope.known.items() if name not in own}
         known.update((item.name, value) for item, value in zip(graph.input, inputs, strict=True))
-        for tensor in graph.initializer:
-            known[tensor.name] = self.constant(to_array(tensor, self.folder))
+        for name, proto in weights_of(graph).items():
+            known[name] = self.constant(array_of_weight(proto, self.folder))
         inner = Scope(known, scope.opsets, scope.within)
         for number in in_order(graph.node, names, known):
             self.node(graph.node[number], names[number], inner)
@@ -106,7 +95,7 @@ class NodeReader:
         """One node, whose inputs are known; its outputs become known."""
         domain = "" if node.domain == "ai.onnx" else node.domain
         opset = scope.opsets.get(domain)
-        key = (domain, node.op_type, node.overload)
+        key = key_of(node)
         reader = None if opset is None else find(domain, node.op_type, opset)
         if reader is None and key in self.functions:
             self._expand(self.functions[key], node, name, scope)
@@ -163,6 +152,10 @@ class NodeReader:
                 f"{call.where} cannot be read, its attributes or inputs are damaged: "
                 f"{type(error).__name__}: {error}"
             ) from error
+        except MemoryError as error:
+            raise InvalidModel(
+                f"{call.where} asks for more memory than there is: {error}"
+            ) from error
         if call.leftover():
             call.unsupported(f"attribute {', '.join(call.leftover())}")
         _name_outputs(node, call, result, scope)
@@ -200,15 +193,13 @@ class NodeReader:
             reader.builder = scan.body
             names = [name for name in captured(graph) if name in scope.known]
             seen = {name: scan.capture(scope.known[name]) for name in names}
-            found = reader.body(graph, inputs, replace(scope, known=seen), label)
-            self.expanded = reader.expanded
-            return found
+            return reader.body(graph, inputs, replace(scope, known=seen), label)
 
         return enter
 
     def _count(self, nodes: int, where: str) -> None:
-        self.expanded += nodes
-        if self.expanded > MAX_NODES:
+        self.expanded["nodes"] += nodes  # shared with the readers of bodies, whatever they give
+        if self.expanded["nodes"] > MAX_NODES:
             raise InvalidModel(
                 f"{where}: the functions and bodies of the model come to more than "
                 f"{MAX_NODES} nodes"
@@ -216,8 +207,6 @@ class NodeReader:
 
     def _check_depth(self, function: Function, node: Any, name: str, scope: Scope) -> None:
         where = f"node {name} ({node.op_type})"
-        if function.key in scope.within:
-            raise InvalidModel(f"{where}: function {shown(function.key)} calls itself")
         if len(scope.within) >= MAX_DEPTH:
             raise InvalidModel(f"{where}: functions call functions more than {MAX_DEPTH} deep")
         for what, mine, theirs in (

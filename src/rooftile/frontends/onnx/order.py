@@ -25,7 +25,7 @@ def in_order(nodes: Sequence[Any], names: Sequence[str], known: Iterable[str]) -
     readers: list[list[int]] = [[] for _ in nodes]
     for number, node in enumerate(nodes):
         needed = {name for name in reads(node) if name not in given}
-        for name in sorted(needed - producer.keys()):
+        for name in sorted(name for name in needed if name not in producer):
             raise InvalidModel(
                 f"node {names[number]} ({node.op_type}) reads {name!r}, which is neither an input, "
                 "an initializer nor the output of a node; the model is incomplete"

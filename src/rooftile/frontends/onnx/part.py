@@ -54,7 +54,9 @@ def read_part(
             extents = list(arrays[name].shape)
             for dim, extent in enumerate(extents):
                 if symbols is not None and (name, dim) in open_dims:
-                    extents[dim] = symbols.new(symbol_name(f"{name}_{dim}"), extent)
+                    # The number tells names apart that are cut, or differ in what is left out.
+                    own = f"{part.inputs.index(name)}_{dim}_{name}"
+                    extents[dim] = symbols.new(symbol_name(own), extent)
             return extents
 
         graph, found = _read(part, arrays, bound, shape)

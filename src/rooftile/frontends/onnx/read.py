@@ -12,7 +12,8 @@ from rooftile.frontends.onnx.functions import local_functions
 from rooftile.frontends.onnx.load import Loaded, Model, load
 from rooftile.frontends.onnx.nodes import NodeReader, Scope
 from rooftile.frontends.onnx.signature import Argument, signature_of
-from rooftile.frontends.onnx.tensors import held_type, to_array
+from rooftile.frontends.onnx.tensors import held_type
+from rooftile.frontends.onnx.weights import array_of_weight, weights_of
 from rooftile.ir.graph import Graph, Value
 from rooftile.ops.builder import Builder
 
@@ -24,8 +25,8 @@ def read(model: Model, shapes: Shapes | None = None, symbols: Symbols | None = N
 
     `shapes` gives whole shapes of inputs by name, needed where the file leaves dims open. With
     `symbols` open dims stay symbols, of which `shapes` gives the values at hand. Inputs
-    keep their names, outputs are computed by nodes of their names, in the order of the file.
-    Symbols that a node must know as numbers are left out.
+    keep their names, outputs are computed by nodes of their names, in the order of the file; one
+    that the file lists twice is there once. Symbols that a node must know as numbers are left out.
     """
     loaded = load(model)
     return settled(lambda known: _Reader(loaded, shapes or {}, known).read(), symbols)
@@ -110,21 +111,15 @@ class _Reader:
         return found
 
     def _weights(self) -> None:
-        if self.graph.sparse_initializer:
-            raise UnsupportedOp("the model has sparse initializers; make them dense")
-        for tensor in self.graph.initializer:
-            if tensor.name in self.known:
-                raise InvalidModel(f"initializer {tensor.name!r} is declared twice; rename one")
-            array = to_array(tensor, self.loaded.folder)
-            self.known[tensor.name] = self.nodes.constant(array, plain(tensor.name))
+        for name, proto in weights_of(self.graph).items():
+            array = array_of_weight(proto, self.loaded.folder)
+            self.known[name] = self.nodes.constant(array, plain(name))
 
     def _outputs(self) -> dict[str, Value]:
         found: dict[str, Value] = {}
         for item in self.graph.output:
             if item.name not in self.known:
                 raise InvalidModel(f"output {item.name!r} is not computed by any node")
-            if item.name in found:
-                raise InvalidModel(f"output {item.name!r} is declared twice; rename one")
             found[item.name] = self.known[item.name]
         return found
 

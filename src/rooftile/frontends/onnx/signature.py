@@ -75,9 +75,10 @@ def signature_of(proto: Any) -> Signature:
     """The signature of a parsed model."""
     graph = proto.graph
     weights = {tensor.name for tensor in graph.initializer}
+    weights.update(sparse.values.name for sparse in graph.sparse_initializer)
     return Signature(
-        tuple(_argument(item) for item in graph.input if item.name not in weights),
-        tuple(_argument(item) for item in graph.output),
+        tuple(argument_of(item) for item in graph.input if item.name not in weights),
+        tuple(argument_of(item) for item in graph.output),
         graph.name,
         graph.doc_string,
         proto.doc_string,
@@ -88,7 +89,8 @@ def signature_of(proto: Any) -> Signature:
     )
 
 
-def _argument(info: Any) -> Argument:
+def argument_of(info: Any) -> Argument:
+    """What a ValueInfoProto says."""
     dims = tuple(_dim(extent) for extent in info.type.tensor_type.shape.dim)
     return Argument(info.name, dims, _type_name(info.type))
 

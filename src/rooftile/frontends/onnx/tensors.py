@@ -45,6 +45,9 @@ _FIELDS = {
 """The field that holds a dtype's elements, and the dtype that they are held in there."""
 _EXTERNAL = 1
 MAX_DIMS = 32
+MAX_ELEMENTS = 1 << 48
+LONGEST = 200
+"""Characters of a file's name in a message."""
 
 
 def element_type(code: int, where: str) -> DType:
@@ -76,6 +79,8 @@ def to_array(tensor: Any, folder: Path | None = None, name: str = "") -> Array:
     if tensor.HasField("segment"):
         raise InvalidModel(f"{where} is cut into segments; save the model again without them")
     count = math.prod(shape)
+    if math.prod(extent for extent in shape if extent) > MAX_ELEMENTS:  # though one may be 0
+        raise InvalidModel(f"{where} has shape {list(shape)}, which is too large")
     if narrow is not None:
         return unpacked(_raw(tensor, folder, where), narrow, count, where).reshape(shape)
     if tensor.data_location == _EXTERNAL:
@@ -125,9 +130,10 @@ def _external(tensor: Any, folder: Path | None, where: str) -> bytes | memoryvie
     """The bytes in a file, which is mapped into memory and not read."""
     facts = {item.key: item.value for item in tensor.external_data}
     location = facts.get("location", "")
+    shown = repr(location[:LONGEST])
     if folder is None:
         raise InvalidModel(
-            f"{where} lies in another file ({location!r}); give the model as a path, not as bytes"
+            f"{where} lies in another file ({shown}); give the model as a path, not as bytes"
         )
     base = folder.resolve()
     path = _inside(base, location, where)
@@ -135,32 +141,33 @@ def _external(tensor: Any, folder: Path | None, where: str) -> bytes | memoryvie
         offset, size = int(facts.get("offset", 0)), path.stat().st_size
         length = int(facts.get("length", size - offset))
     except (OSError, ValueError) as error:
-        raise InvalidModel(f"{where}: external data {location!r} is unreadable: {error}") from error
+        raise InvalidModel(f"{where}: external data {shown} is unreadable: {error}") from error
     if offset < 0 or length < 0 or offset + length > size:
         raise InvalidModel(
-            f"{where}: external data {location!r} has {size} bytes, "
+            f"{where}: external data {shown} has {size} bytes, "
             f"not the {length} at offset {offset} that the model asks for"
         )
     if not length:
         return b""
-    with path.open("rb") as stream:
-        try:
+    try:
+        with path.open("rb") as stream:
             mapped = mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ)
-        except (OSError, ValueError) as error:
-            raise InvalidModel(f"{where}: external data {location!r}: {error}") from error
+    except (OSError, ValueError) as error:
+        raise InvalidModel(f"{where}: external data {shown}: {error}") from error
     return memoryview(mapped)[offset : offset + length]
 
 
 def _inside(base: Path, location: str, where: str) -> Path:
     refused = InvalidModel(
-        f"{where}: external data {location!r} must be a file in the model's folder or below it"
+        f"{where}: external data {location[:LONGEST]!r} "
+        "must be a file in the model's folder or below it"
     )
     if not location or "\0" in location or Path(location).is_absolute():
         raise refused
     try:
         path = (base / location).resolve()
-    except (OSError, RuntimeError) as error:
+        if path.is_relative_to(base) and path.is_file():
+            return path
+    except (OSError, RuntimeError) as error:  # links in a circle, names that are too long
         raise refused from error
-    if not path.is_relative_to(base) or not path.is_file():
-        raise refused
-    return path
+    raise refused

@@ -283,9 +283,11 @@ def rebuild(tile: Tile, change: Callable[[Tile], Tile]) -> Tile:
 
 def subtiles(tile: Tile) -> Iterator[Tile]:
     """The expression and everything in it, outermost first."""
-    yield tile
-    for child in children(tile):
-        yield from subtiles(child)
+    left = [tile]
+    while left:
+        found = left.pop()
+        yield found
+        left += reversed(children(found))
 
 
 def statements(body: tuple[Stmt, ...]) -> Iterator[Stmt]:
@@ -332,6 +334,9 @@ class Scope:
         self.axes = kernel.axes
         self.bufs = {buf.name: buf for buf in kernel.bufs}
         self.tiles: dict[str, tuple[tuple[str, ...], DType]] = {}
+        self._dims_of: dict[int, tuple[Tile, tuple[str, ...]]] = {}
+        self._dtype_of: dict[int, tuple[Tile, DType]] = {}
+        """By id, for tiles would be hashed part by part; each is kept, so that its id stays its."""
 
     def define(self, name: str, tile: Tile) -> None:
         """Give a Let or Carry its dims and dtype."""
@@ -339,6 +344,19 @@ class Scope:
 
     def dims(self, tile: Tile) -> tuple[str, ...]:
         """The named dims that span a tile; KeyError for an unknown name."""
+        found = self._dims_of.get(id(tile))
+        if found is None:
+            found = self._dims_of[id(tile)] = (tile, self._dims(tile))
+        return found[1]
+
+    def dtype(self, tile: Tile) -> DType:
+        """The element type of a tile."""
+        found = self._dtype_of.get(id(tile))
+        if found is None:
+            found = self._dtype_of[id(tile)] = (tile, self._dtype(tile))
+        return found[1]
+
+    def _dims(self, tile: Tile) -> tuple[str, ...]:
         if isinstance(tile, Ref):
             return self.tiles[tile.name][0]
         if isinstance(tile, Load):
@@ -360,8 +378,7 @@ class Scope:
             return tuple(tile.new if n == tile.old else n for n in self.dims(tile.x))
         return self.dims(tile.x)
 
-    def dtype(self, tile: Tile) -> DType:
-        """The element type of a tile."""
+    def _dtype(self, tile: Tile) -> DType:
         if isinstance(tile, Ref):
             return self.tiles[tile.name][1]
         if isinstance(tile, Load):

@@ -37,6 +37,11 @@ RULES: tuple[Rule, ...] = tuple(
     import_module(f"rooftile.plan.fusion.{name}").RULE for name in ORDER
 )
 
+MOST_NODES = 64
+"""Kernels of more nodes take long to compile and save little; those of networks are smaller."""
+MOST_VIEWS = 32
+"""Behind so many views in a row what they show is stored."""
+
 MEMORY_READERS = frozenset(("concat", *(op.name for op in OPS.values() if op.kind in ALONE)))
 
 Trial = Callable[[Region], int]
@@ -74,6 +79,8 @@ class Planner:
         self.partition = Partition(graph, MEMORY_READERS, aliases)
         self.predictions: dict[tuple[str, ...], Prediction] = {}
         self.verdicts: dict[tuple[str, str], tuple[str, Verdict]] = {}
+        self.refused: dict[str, set[tuple[str, str]]] = {}
+        """By the name of a group, the pairs with it that were refused."""
 
     def run(self, fuse: bool = True) -> tuple[Region, ...]:
         """The regions, in an order in which they can run."""
@@ -95,13 +102,15 @@ class Planner:
         while todo:
             group = self.partition.groups[todo.pop(0)]
             region = self.partition.region(group)
+            views = [n for n in region.nodes if n.op in VIEWS and n not in group.nodes]
             try:
+                if len(views) > MOST_VIEWS:
+                    raise NotLowered(f"it reads through more than {MOST_VIEWS} views")
                 self.trial(region)
             except NotLowered as refusal:
-                views = [n for n in region.nodes if n.op in VIEWS and n not in group.nodes]
                 if not views:
                     raise _unsupported(group.root, refusal) from refusal
-                copy = self.partition.make(views[-1])
+                copy = self.partition.make(views[-min(len(views), MOST_VIEWS)])
                 self.journal.add("copies", (views[-1].name, group.name), "stored", str(refusal))
                 todo += [copy.number, group.number]
 
@@ -137,12 +146,10 @@ class Planner:
         groups = (producer, *between, consumer)
         merged = self.partition.joined(*groups)
         self.partition.replace(groups, merged)
-        gone = {group.name for group in groups[:-1]}
-        self.verdicts = {
-            pair: told
-            for pair, told in self.verdicts.items()
-            if told[0] == "taken" or not gone.intersection(pair)
-        }
+        for group in groups[:-1]:
+            for pair in self.refused.pop(group.name, ()):
+                if self.verdicts.get(pair, ("taken",))[0] == "refused":
+                    del self.verdicts[pair]
         self.verdicts[producer.name, consumer.name] = ("taken", verdict)
         return merged
 
@@ -160,7 +167,10 @@ class Planner:
     def _look_at(self, producer: Group, consumer: Group) -> Verdict:
         """What is to be said about a pair now; it stands as refused until the pair is joined."""
         verdict = self._judge(producer, consumer)
-        self.verdicts[producer.name, consumer.name] = ("refused", verdict)
+        pair = (producer.name, consumer.name)
+        self.verdicts[pair] = ("refused", verdict)
+        for name in pair:
+            self.refused.setdefault(name, set()).add(pair)
         return verdict
 
     def _judge(self, producer: Group, consumer: Group) -> Verdict:
@@ -197,6 +207,8 @@ class Planner:
         key = tuple(node.name for node in group.nodes)
         if key not in self.predictions:
             region = self._region_of(group)
+            if len(region.nodes) > MOST_NODES:
+                raise NotLowered(f"a kernel of more than {MOST_NODES} nodes")
             flops = self.trial(region)
             self.predictions[key] = predict(region, self.machine, flops)
         return self.predictions[key]

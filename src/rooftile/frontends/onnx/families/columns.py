@@ -35,7 +35,7 @@ def col2im(call: Call) -> Value:
         counts.append(whole // strides[dim] + 1)
     if x.dims[1] % taps or x.dims[2] != math.prod(counts) or min(counts, default=1) < 1:
         call.invalid(f"{list(x.shape)} is not {counts} blocks of {list(block)}")
-    if math.prod(image) * taps > MAX_TABLE:
+    if max(1, math.prod(image)) * taps > MAX_TABLE:
         call.unsupported(f"an image of {list(image)} with blocks of {list(block)}")
     table = _table(image, block, counts, dilations, strides, pads[:rank])
     channels = x.dims[1] // taps

@@ -26,6 +26,8 @@ def constant(call: Call) -> Value:
         return call.constant(call.floats("value_floats"), "f32")
     if call.has("value_ints"):
         return call.constant(np.array(call.ints("value_ints"), np.int64), "i64")
+    if call.has("sparse_value"):
+        return call.literal(call.sparse_tensor("sparse_value"))
     return call.unsupported("a constant other than numbers")
 
 
@@ -52,8 +54,10 @@ def arange(call: Call) -> Value:
     if symbolic((start, limit, delta)):
         start, limit, delta = map(_as_int, (start, limit, delta))
         count = max(0, -((start - limit) // delta))
-    else:
+    elif all(map(math.isfinite, (start, limit, delta))):
         count = max(0, math.ceil((limit - start) / delta))
+    else:
+        call.invalid(f"from {start} to {limit} by {delta} there is no end")
     dtype = call.input(0).dtype
     steps = call.emit("iota", shape=(count,), axis=0, dtype=dtype)
     scaled = call.elementwise("mul", steps, call.constant(delta, dtype))

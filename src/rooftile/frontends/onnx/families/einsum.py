@@ -16,6 +16,10 @@ Labels = tuple[str, ...]
 _TERM = re.compile(r"[A-Za-z]*(\.\.\.)?[A-Za-z]*\Z")
 
 
+MOST_ROWS = 5
+"""Determinants of larger matrices would take too many products of cofactors."""
+
+
 @dataclass(frozen=True)
 class _Operand:
     """A value and the label of each of its dims, none twice."""
@@ -41,9 +45,11 @@ def einsum(call: Call) -> Value:
     wanted = _wanted(call, labels, result, extra)
     sizes = _sizes(call, values, labels)
     operands = [_plain(call, v, some, sizes) for v, some in zip(values, labels, strict=True)]
+    needed = [set(wanted)]  # behind each operand, from the last one on
+    for operand in operands[:1:-1]:
+        needed.append(needed[-1] | set(operand.labels))
     total = operands[0]
-    for number, operand in enumerate(operands[1:], 1):
-        later = {*wanted, *(name for other in operands[number + 1 :] for name in other.labels)}
+    for operand, later in zip(operands[1:], needed[::-1], strict=False):
         total = _joined(call, total, operand, later)
     total = _summed(call, total, set(wanted))
     missing = [name for name in wanted if name not in total.labels]
@@ -177,8 +183,8 @@ def determinant(call: Call) -> Value:
     if x.rank < 2 or x.dims[-1] != x.dims[-2]:
         call.invalid(f"square matrices are needed, not {list(x.shape)}")
     size, lead = x.dims[-1], x.dims[:-2]
-    if size > 5:
-        call.unsupported(f"the determinant of matrices of {size} rows; up to 5 are")
+    if size > MOST_ROWS:
+        call.on_host(f"matrices of {size} rows are factored; kernels do up to {MOST_ROWS}")
     flat = call.reshape(x, (math.prod(lead), size, size))
     return call.reshape(_cofactors(call, flat, 0, tuple(range(size))), lead)
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
+
 from rooftile.core.symbolic import same, symbolic
 from rooftile.frontends.onnx.call import Call
 from rooftile.frontends.onnx.registry import reads
 from rooftile.host.bounds import part_of
-from rooftile.ir.graph import Value
+from rooftile.ir.graph import Array, Value
 
 FAR = 1 << 31
 """Bounds from here on are written for "to the end"."""
@@ -201,15 +203,18 @@ def _mirrored(call: Call, x: Value, low: list[int], high: list[int], mode: str) 
             continue
         if extent == 0 or (mode == "reflect" and max(before, after) >= extent):
             call.invalid(f"mode {mode} cannot pad dim {dim} of {extent} by {before} and {after}")
-        places = range(-before, extent + after)
-        indices = call.constant([_place(place, extent, mode) for place in places], "i64")
+        call.check_size((before + extent + after, 4), "i64", "the table of its places")
+        before, after, extent = int(before), int(after), int(extent)
+        places = np.arange(-before, extent + after)
+        indices = call.constant(_inside(places, extent, mode), "i64")
         x = call.emit("gather", x, indices, axis=dim)
     return x
 
 
-def _place(place: int, extent: int, mode: str) -> int:
+def _inside(places: Array, extent: int, mode: str) -> Array:
+    """The elements that stand at places outside a dim."""
     if mode == "edge":
-        return min(max(place, 0), extent - 1)
+        return np.clip(places, 0, extent - 1)
     if mode == "wrap":
-        return place % extent
-    return extent - 1 - abs(extent - 1 - abs(place))
+        return places % extent
+    return np.asarray(extent - 1 - abs(extent - 1 - abs(places)))

@@ -12,6 +12,8 @@ from rooftile.ir.graph import Value
 from rooftile.ops.scan_builder import ScanBuilder
 
 Values = tuple[Value, ...]
+MOST_TRIPS = 1 << 24
+"""The counter of a native loop lies in memory."""
 UNROLLED_TRIPS = 4
 UNROLLED_NODES = 32
 """Loops of no more trips, or trips times nodes, are better written out than run as loops."""
@@ -49,8 +51,11 @@ def native_scan(
 def native_loop(call: Call, states: Sequence[Value], trips: int) -> Values | None:
     """The last states and the stacks of a Loop that runs `trips` times, whatever its body says.
 
-    None as for `native_scan`, and where the body may end the loop before.
+    None as for `native_scan`, where the body may end the loop before, and where there are so many
+    trips that this is what the body is for: exporters write the largest number for "while".
     """
+    if trips > MOST_TRIPS:
+        return None
     scan = ScanBuilder(call.builder, trips)
     before = [scan.state(state) for state in states]
     counter = call.emit("iota", shape=(trips,), axis=0, dtype="i64")

@@ -39,6 +39,7 @@ def _positions(call: Call, x: Value, window: Window, by_columns: bool) -> Value:
     places = _places(window, extents)
     if 0 in (*x.dims[:2], *places):
         return call.constant(np.zeros((*x.dims[:2], *places)), "i64")
+    call.check_size((*places, *window.kernel, 4), "i64", "the table of its windows")
     taps = list(np.ndindex(*window.kernel))
     inside = np.stack([_inside(window, extents, places, tap) for tap in taps], -1)
     where = np.stack([_index(window, extents, places, tap, False) for tap in taps], -1)
@@ -118,6 +119,7 @@ def average_pool(call: Call) -> Value:
     window = _pool_window(call, x)
     with_pads = bool(call.integer("count_include_pad", 0))
     sums = _windows(call, channels_last(call, x), "sum", window)
+    call.check_size((*sums.dims[1:-1], 4), "f64", "the table of its windows")
     counts = np.ones((1,) * x.rank)
     for dim, extent in enumerate(x.dims[2:]):
         along = [1] * x.rank
@@ -138,11 +140,12 @@ def _counts(
     span = window.dilations[dim] * (window.kernel[dim] - 1) + 1
     places = (extent + low + window.high[dim] - span) // stride + 1
     first, last = (-low, extent + window.asked[dim]) if with_pads else (0, extent)
-    found = []
-    for place in range(places):
-        taps = range(place * stride - low, place * stride - low + span, window.dilations[dim])
-        found.append(max(1, sum(first <= tap < last for tap in taps)))
-    return np.array(found, np.float64)
+    start = np.arange(int(places)) * stride - low
+    taps = [  # that lie before the first element that counts, and before the end
+        np.clip(-((start - int(bound)) // window.dilations[dim]), 0, window.kernel[dim])
+        for bound in (first, last)
+    ]
+    return np.asarray(np.maximum(1, taps[1] - taps[0]), np.float64)
 
 
 def _pool_window(call: Call, x: Value) -> Window:

@@ -127,19 +127,19 @@ GRU = Recurrent(3, 1, _gru_cell, ("Sigmoid", "Tanh"), "linear_before_reset")
 LSTM = Recurrent(4, 2, _lstm_cell, ("Sigmoid", "Tanh", "Tanh"), "input_forget")
 
 
-@reads("RNN", since=7)
+@reads("RNN")
 def rnn(call: Call) -> Values:
     """A layer of simple units."""
     return RecurrentNode(call, RNN).results()
 
 
-@reads("GRU", since=7)
+@reads("GRU")
 def gru(call: Call) -> Values:
     """A layer of gated recurrent units."""
     return RecurrentNode(call, GRU).results()
 
 
-@reads("LSTM", since=7)
+@reads("LSTM")
 def lstm(call: Call) -> Values:
     """A layer of long short-term memory units."""
     return RecurrentNode(call, LSTM).results()
@@ -151,6 +151,7 @@ class RecurrentNode:
     def __init__(self, call: Call, kind: Recurrent) -> None:
         self.call, self.kind = call, kind
         self.directions = _directions(call)
+        call.ignore("output_sequence")  # of opset 1; what is asked for shows in the outputs
         self.by_batch = call.integer("layout", 0) == 1
         x, (self.w, self.r) = call.input(0), self.matrices()
         self.x = call.transpose(x, (1, 0, 2)) if self.by_batch and x.rank == 3 else x

@@ -42,6 +42,7 @@ def _aligned(call: Call, coordinates: str) -> Value:
     heights, counts_h = _bins(call, regions, 1, x.dims[2], sizes[0], scale, half, ratio)
     widths, counts_w = _bins(call, regions, 0, x.dims[3], sizes[1], scale, half, ratio)
     number = regions.dims[0]
+    call.check_size((number, x.dims[1], *sizes), x.dtype)
     tall, wide = heights.indices.dims[2], widths.indices.dims[2]
     taps = [
         _spread(call, heights, (number, sizes[0], 1, tall, 1)),
@@ -98,8 +99,11 @@ def _bins(
     each = call.elementwise("div", length, size)
     counts = np.full(max(number, 1), ratio, np.int64)
     if not ratio:
-        counts = np.maximum(np.ceil(call.content(each, "rois").reshape(-1)), 0).astype(np.int64)
+        with np.errstate(invalid="ignore"):  # regions of NaN
+            sizes = np.ceil(call.content(each, "rois").reshape(-1))
+            counts = np.maximum(sizes, 0).astype(np.int64)
     most = max(1, int(counts.max(initial=1)))
+    call.check_size((number, size, most, 4), "f64", "the table of its samples")
     bins = call.constant(np.arange(size).reshape(1, -1, 1), regions.dtype)
     steps = (np.arange(most) + 0.5).reshape(1, 1, -1)
     place = call.elementwise("add", first, call.elementwise("mul", bins, each))
@@ -147,6 +151,7 @@ def max_roi_pool(call: Call) -> Value:
     if not fits or len(sizes) != 2 or min(sizes) < 1:
         call.invalid(f"regions {list(regions.shape)} or pooled_shape {list(sizes)} do not fit")
     number, channels = regions.dims[0], x.dims[1]
+    call.check_size((number, channels, *sizes), x.dtype)
     batch = call.reshape(_cut_column(call, regions, 0), (number,))
     chosen = call.emit("gather", x, call.cast(batch, "i64"), axis=0)
     rows = _covered(call, regions, 2, x.dims[2], sizes[0], scale)

@@ -192,6 +192,9 @@ def _resized(call: Call, x: Value, axes: Sequence[Axis], manner: Manner) -> Valu
     for axis in axes:
         if not axis.extent and axis.size:
             call.invalid(f"dim {axis.dim} is empty and cannot become {axis.size} elements")
+        call.check_size((axis.size, TAPS), "f64", "a table")
+    sizes = {axis.dim: axis.size for axis in axes}
+    call.check_size([sizes.get(dim, extent) for dim, extent in enumerate(x.dims)], x.dtype)
     cropped = manner.coordinates == "tf_crop_and_resize"
     if not cropped and all(axis.size == axis.extent for axis in axes):
         return x
@@ -313,6 +316,8 @@ def _computed_in(dtype: str) -> str:
     return "f32" if itemsize(dtype) < 4 else "f64"
 
 
+TAPS = 8
+"""Numbers that are held at least for each place along an axis while a Resize is read."""
 MANY_TAPS = 16
 """Above so many taps an axis is resized by one dot with the matrix of all weights."""
 

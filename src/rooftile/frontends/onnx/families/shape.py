@@ -11,6 +11,7 @@ from rooftile.core.symbolic import same
 from rooftile.frontends.onnx.call import Call
 from rooftile.frontends.onnx.registry import reads
 from rooftile.ir.graph import Value
+from rooftile.ops.builder import MAX_RANK
 
 
 @reads("Shape")
@@ -129,6 +130,8 @@ def unsqueeze(call: Call) -> Value:
 def _unsqueezed(call: Call, given: Sequence[int]) -> Value:
     x = call.input(0)
     rank = x.rank + len(given)
+    if rank > MAX_RANK:
+        call.invalid(f"{rank} dims are more than {MAX_RANK}")
     axes = call.axes(given, rank)
     rest = iter(x.dims)
     return call.reshape(x, [1 if dim in axes else next(rest) for dim in range(rank)])
@@ -152,7 +155,8 @@ def expand(call: Call) -> Value:
     x = call.ranked(x, rank)
     target = (1,) * (rank - len(wanted)) + tuple(wanted)
     pairs = list(zip(x.dims, target, strict=True))
-    if any(1 not in (have, want) and not same(have, want) for have, want in pairs):
+    unfit = any(1 not in (have, want) and not same(have, want) for have, want in pairs)
+    if unfit or any(want < 0 for want in target):
         call.invalid(f"{list(x.shape)} does not expand to {list(wanted)}")
     return call.broadcast(x, [want if have == 1 else have for have, want in pairs])
 

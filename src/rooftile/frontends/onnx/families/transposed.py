@@ -18,6 +18,9 @@ from rooftile.frontends.onnx.families.nn import channels_last, channels_second
 from rooftile.frontends.onnx.registry import reads
 from rooftile.ir.graph import Value
 
+MAX_PHASES = 4096
+"""Each phase of the strides is a convolution of its own where they do not divide the kernel."""
+
 
 @dataclass(frozen=True)
 class Along:
@@ -67,6 +70,7 @@ def conv_transpose(call: Call) -> Value:
     if groups < 1 or not same(w.dims[0], x.dims[1]) or x.dims[1] % groups:
         call.invalid(f"weights {list(w.shape)} in {groups} groups do not fit input {list(x.shape)}")
     dims = _geometry(call, x.dims[2:], kernel)
+    call.check_size((x.dims[0], w.dims[1] * groups, *(dim.size for dim in dims)), x.dtype)
     last = channels_last(call, x)
     if all(dim.count > 0 for dim in dims):
         result = _cropped(call, _phases(call, last, w, dims, groups), dims)
@@ -121,6 +125,8 @@ def _phases(call: Call, x: Value, w: Value, dims: Sequence[Along], groups: int) 
     features = w.dims[1] * groups
     if all(dim.dilation == 1 and dim.kernel % dim.stride == 0 for dim in dims):
         return _alike(call, x, w, dims, groups)
+    if math.prod(strides) > MAX_PHASES:
+        call.unsupported(f"strides {strides} with this kernel: {math.prod(strides)} phases")
     parts = []
     for phase in product(*map(range, strides)):
         part = _one_phase(call, x, w, dims, phase, groups)
