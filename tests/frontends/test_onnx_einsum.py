@@ -4,11 +4,21 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from onnx_models import floats, one_node
+from onnx_models import Const, floats, one_node
 
 import rooftile
 from rooftile.core.errors import InvalidModel, UnsupportedOp
 from rooftile.frontends.onnx import read
+
+
+def test_constants_that_make_a_scalar() -> None:
+    a, b = floats(2, 3), floats(2, 3, seed=1)
+    model, _ = one_node("Einsum", Const(a), Const(b), equation="ij,ij->")
+    (found,) = rooftile.InferenceSession(model.SerializeToString()).run(None, {})
+    np.testing.assert_allclose(found, np.sum(a * b), rtol=1e-6)
+    model, _ = one_node("GatherND", Const(a), Const(np.array([1, -1])))
+    (found,) = rooftile.InferenceSession(model.SerializeToString()).run(None, {})
+    assert found == a[1, -1]
 
 
 @pytest.mark.parametrize(

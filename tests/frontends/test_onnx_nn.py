@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from onnx_models import Const, agrees, floats, ints, one_node, same
 
+import rooftile
 from rooftile.core.errors import InvalidModel, UnsupportedOp
 from rooftile.frontends.onnx import read
 from rooftile.ops.evaluate import evaluate
@@ -225,6 +226,24 @@ def test_other_norms() -> None:
     wanted = normal * pair[0].array[None, :, None] + pair[1].array[None, :, None]
     found = evaluate(read(model), feeds)["out0"]
     np.testing.assert_allclose(found, wanted.reshape(IMAGE.shape), rtol=1e-6, atol=1e-6)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_mean_and_variance_of_numbers_far_from_zero(dtype: type) -> None:
+    """The function in the schema subtracts squares, and adds an f32 to what may be f64."""
+    x = (floats(2, 3, 4, 5) + 500).astype(dtype)
+    model, feeds = one_node("MeanVarianceNormalization", x)
+    (found,) = rooftile.InferenceSession(model.SerializeToString()).run(None, feeds)
+    exact, axes = x.astype(np.float64), (0, 2, 3)
+    wanted = (exact - exact.mean(axes, keepdims=True)) / exact.std(axes, keepdims=True)
+    np.testing.assert_allclose(found, wanted, rtol=1e-3, atol=1e-3)
+    assert found.dtype == dtype
+
+
+def test_defaults_are_those_that_schemas_hold() -> None:
+    x = -np.ones(3)
+    found = evaluate(read(one_node("LeakyRelu", x)[0]), {"in0": x})["out0"]
+    np.testing.assert_array_equal(found, x * np.float64(np.float32(0.01)))
 
 
 def test_half_precision_statistics_are_held_in_f32() -> None:

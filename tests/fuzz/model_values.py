@@ -27,6 +27,15 @@ COARSE = frozenset(
     )
 )
 """Ops that engines compute to a rounding of 1 or of their input, however small the result."""
+SUMS = frozenset(
+    (
+        *("ReduceSum", "ReduceMean", "ReduceL1", "ReduceL2", "ReduceSumSquare"),
+        *("ReduceLogSumExp", "Softmax", "LogSoftmax", "LayerNormalization", "LpNormalization"),
+        *("InstanceNormalization", "GroupNormalization", "MeanVarianceNormalization", "MatMul"),
+        *("Gemm", "Einsum", "Conv", "ConvTranspose", "CumSum", "GlobalAveragePool"),
+    )
+)
+"""Ops that add up many elements, with a rounding at each step."""
 
 
 @dataclass(frozen=True)
@@ -80,12 +89,18 @@ def rounding(dtype: Any) -> tuple[float, float]:
     return float(np.finfo(dtype).eps), TINY.get(dtype.name, 0.0)
 
 
-def noisy(array: Array, dtype: Any, generator: np.random.Generator, coarse: float = 0.0) -> Array:
-    """Each element of a float array off by up to a rounding of its type, or of `coarse`."""
+def noisy(
+    array: Array,
+    dtype: Any,
+    generator: np.random.Generator,
+    coarse: float = 0.0,
+    roundings: float = 1.0,
+) -> Array:
+    """Each element of a float array off by up to some roundings, of `coarse` at least."""
     if np.dtype(dtype).kind != "f":
         return array
     eps, tiny = rounding(np.dtype(dtype))
-    size = eps * np.maximum(np.abs(array), coarse) + tiny
+    size = roundings * eps * np.maximum(np.abs(array), coarse) + tiny
     errors: Array = generator.uniform(-1, 1, array.shape) * size
     return array + errors
 
