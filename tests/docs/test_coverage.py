@@ -65,4 +65,5 @@ def test_most_node_cases_need_no_host(tool: ModuleType) -> None:
     assert len(right) >= 0.99 * len(cases)
     assert len(native) >= 0.92 * len(right)
     readme = (tool.ROOT / "README.md").read_text(encoding="utf-8")
-    assert f"{len(cases):,} node cases {len(right):,} are right" in readme
+    right_of_them = "" if len(right) == len(cases) else f" {len(right):,}"
+    assert f"{len(cases):,} node cases{right_of_them} are right" in readme
