@@ -144,7 +144,7 @@ class Maker:
         arrays = [None if x is None else x.runs[run] for x in inputs]
         if not run or exact:
             return evaluate(node, arrays, self.opset)
-        steps = max(1.0, 0.5 * math.sqrt(_terms(inputs))) if node.op_type in SUMS else 1.0
+        steps = _roundings(node.op_type, inputs)
         pairs = zip(inputs, arrays, strict=True)
         arrays = [
             None if x is None or a is None else noisy(a, x.dtype, self.generator, roundings=steps)
@@ -152,7 +152,8 @@ class Maker:
         ]
         results = evaluate(node, arrays, self.opset)
         coarse = max(1.0, inputs[0].largest) if inputs[0] and node.op_type in COARSE else 0.0
-        return [noisy(x, t, self.generator, coarse) for x, t in zip(results, types, strict=True)]
+        made = zip(results, types, strict=True)
+        return [noisy(x, dtype, self.generator, coarse, steps) for x, dtype in made]
 
     def _jumps(
         self, node: Any, inputs: Sequence[Value | None], types: Sequence[Any], wanted: list[Array]
@@ -196,11 +197,18 @@ class Maker:
         return Made(model, self.feeds, tuple(outputs), tuple(computed))
 
 
-def _terms(inputs: Sequence[Value | None]) -> int:
-    """How many elements a sum may have: all of a row, or of the window and channels of a conv."""
+def _roundings(op: str, inputs: Sequence[Value | None]) -> float:
+    """How many roundings an op may be off: of the partial sums of many terms, all of a row or of
+    the window and channels of a conv; or of coordinates as large as an image.
+    """
     shapes = [value.shape for value in inputs if value is not None]
+    longest = max((*shapes[0], 1))
+    if op == "Resize":
+        return max(1.0, longest / 2)
+    if op not in SUMS:
+        return 1.0
     window = math.prod(shapes[1][1:]) if len(shapes) > 1 and len(shapes[1]) > 2 else 1
-    return max(*shapes[0], window, 1)
+    return max(1.0, 0.5 * math.sqrt(max(longest, window)))
 
 
 def _fair(column: Sequence[Array], dtype: Any) -> bool:
