@@ -13,170 +13,14 @@ import math
 import operator
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 from rooftile.core.affine import Affine, Dim, affine
+from rooftile.core.poly import Atom, Poly, Quotient, constant, divided, plus, poly_of, times
 
 _NO_BOUND = -(1 << 62)
 LEAST = 2
 """The least value of a symbol: dims of 0 and 1 mean something else to most ops."""
-
-
-@dataclass(frozen=True)
-class Quotient:
-    """`over // by`, rounded down; `by` is positive."""
-
-    over: Poly
-    by: Poly
-
-    def __str__(self) -> str:
-        return f"{_in_parentheses(self.over)}//{_in_parentheses(self.by)}"
-
-
-Atom: TypeAlias = "str | Quotient"
-Monomial: TypeAlias = "tuple[Atom, ...]"
-
-
-@dataclass(frozen=True)
-class Poly:
-    """A sum of integer multiples of products of atoms, in a canonical order."""
-
-    terms: tuple[tuple[Monomial, int], ...]
-
-    def __str__(self) -> str:
-        parts = []
-        for product, coef in self.terms:
-            factors = [str(coef)] if coef != 1 or not product else []
-            parts.append("*".join((*factors, *map(str, product))))
-        return "+".join(parts).replace("+-", "-") or "0"
-
-    @property
-    def const(self) -> int:
-        """The term without atoms."""
-        return dict(self.terms).get((), 0)
-
-    @property
-    def is_const(self) -> bool:
-        """Whether no atom takes part."""
-        return all(not product for product, _ in self.terms)
-
-    @property
-    def atoms(self) -> tuple[Atom, ...]:
-        """The atoms that take part, each once."""
-        return tuple(dict.fromkeys(atom for product, _ in self.terms for atom in product))
-
-    @property
-    def names(self) -> frozenset[str]:
-        """The symbols that take part, in quotients too."""
-        found: set[str] = set()
-        for atom in self.atoms:
-            if isinstance(atom, str):
-                found.add(atom)
-            else:
-                found |= atom.over.names | atom.by.names
-        return frozenset(found)
-
-    def value(self, values: Mapping[str, int]) -> int:
-        """The integer it is for values of its symbols; KeyError names a missing one."""
-        total = 0
-        for product, coef in self.terms:
-            for atom in product:
-                coef *= values[atom] if isinstance(atom, str) else _quotient_value(atom, values)
-            total += coef
-        return total
-
-
-def _quotient_value(atom: Quotient, values: Mapping[str, int]) -> int:
-    return atom.over.value(values) // max(1, atom.by.value(values))
-
-
-def _in_parentheses(poly: Poly) -> str:
-    """Its text, to stand in a product."""
-    lone = len(poly.terms) == 1 and len(poly.terms[0][0]) + (poly.terms[0][1] != 1) == 1
-    return str(poly) if lone else f"({poly})"
-
-
-def _unit(atom: Quotient) -> int:
-    """The divisor of a quotient by a number."""
-    return atom.by.const if atom.by.is_const else 1
-
-
-def _poly(terms: Mapping[Monomial, int]) -> Poly:
-    kept = {product: coef for product, coef in terms.items() if coef}
-    return Poly(tuple(sorted(kept.items(), key=_place)))
-
-
-def _place(term: tuple[Monomial, int]) -> tuple[bool, list[str]]:
-    """Where a term stands: by its atoms, the constant last."""
-    return not term[0], [str(atom) for atom in term[0]]
-
-
-def _const(value: int) -> Poly:
-    return _poly({(): value})
-
-
-def _plus(a: Poly, b: Poly, factor: int = 1) -> Poly:
-    total = dict(a.terms)
-    for product, coef in b.terms:
-        total[product] = total.get(product, 0) + coef * factor
-    return _poly(total)
-
-
-def _times(a: Poly, b: Poly) -> Poly:
-    total: dict[Monomial, int] = {}
-    for left, x in a.terms:
-        for right, y in b.terms:
-            product = tuple(sorted((*left, *right), key=str))
-            total[product] = total.get(product, 0) + x * y
-    return _poly(total)
-
-
-def _divided(a: Poly, b: Poly) -> Poly:
-    """a // b: the terms that b divides, and the quotient of what remains."""
-    if len(b.terms) != 1 or b.terms[0][1] <= 0:
-        return _poly({(Quotient(a, b),): 1})
-    [(divisor, factor)] = b.terms
-    whole: dict[Monomial, int] = {}
-    rest: dict[Monomial, int] = {}
-    for product, coef in a.terms:
-        left = _without(product, divisor)
-        if left is None:
-            rest[product] = coef
-            continue
-        if coef % factor:
-            rest[product] = coef
-        else:
-            whole[left] = whole.get(left, 0) + coef // factor
-    remainder = _poly(rest)
-    if remainder.is_const and b.is_const:
-        return _plus(_poly(whole), _const(remainder.const // factor))
-    if not remainder.terms:
-        return _poly(whole)
-    inner = _lone_quotient(remainder)
-    if inner is not None and b.is_const and inner.by.is_const:
-        return _plus(_poly(whole), _divided(inner.over, _times(inner.by, b)))
-    if b.is_const and all(coef < 0 for product, coef in remainder.terms if product):
-        # Rounded down below zero is rounded up above it: one form for both spellings.
-        above = _plus(_plus(b, _const(1), -1), remainder, -1)
-        return _plus(_poly(whole), _divided(above, b), -1)
-    return _plus(_poly(whole), _poly({(Quotient(remainder, b),): 1}))
-
-
-def _lone_quotient(poly: Poly) -> Quotient | None:
-    """The quotient that a polynomial is, and nothing else."""
-    if len(poly.terms) != 1 or poly.terms[0][1] != 1 or len(poly.terms[0][0]) != 1:
-        return None
-    atom = poly.terms[0][0][0]
-    return atom if isinstance(atom, Quotient) else None
-
-
-def _without(product: Monomial, divisor: Monomial) -> Monomial | None:
-    left = list(product)
-    for atom in divisor:
-        if atom not in left:
-            return None
-        left.remove(atom)
-    return tuple(left)
 
 
 @dataclass(frozen=True)
@@ -225,7 +69,7 @@ class Symbols:
         if value // unit < LEAST or value % unit or name in self.fixed:
             return value
         self.values[name] = value // unit
-        return Sym(self, _poly({(name,): unit}))  # type: ignore[no-any-return]
+        return Sym(self, poly_of({(name,): unit}))  # type: ignore[no-any-return]
 
     def assume(self, poly: Poly, equal: bool) -> None:
         """Keep a guard, unless it says nothing."""
@@ -240,20 +84,19 @@ class Symbols:
     def pin(self, poly: Poly) -> int:
         """The number at hand, assumed from here on."""
         value = poly.value(self.values)
-        self.assume(_plus(poly, _const(-value)), equal=True)
+        self.assume(plus(poly, constant(-value)), equal=True)
         self.pinned.update(poly.names)
         return value
 
-    def equate(self, a: Poly, b: Poly) -> None:
-        """Assume that two numbers are equal. What they are quotients of had better be a multiple
-        of the divisors: then they are one number, whatever it is."""
-        apart = _plus(a, b, -1)
+    def equate(self, apart: Poly) -> None:
+        """Assume that two numbers, `apart` from one another, are equal. What they are quotients of
+        had better be a multiple of the divisors: then they are one number, whatever it is."""
         self.assume(apart, equal=True)
         for atom in (atom for atom in apart.atoms if isinstance(atom, Quotient)):
-            for name in atom.over.names:
-                unit = self.units.get(name, 1) * math.lcm(self.divided.get(name, 1), _unit(atom))
-                if not self.values[name] * self.units.get(name, 1) % unit:
-                    self.divided[name] = unit // self.units.get(name, 1)
+            for name in atom.over.names if atom.by.is_const else ():
+                divisor = math.lcm(self.divided.get(name, 1), atom.by.const)
+                if not self.values[name] % divisor:
+                    self.divided[name] = divisor
 
     def again(self) -> Symbols | None:
         """A better start with what was learned; None where there is nothing to better.
@@ -283,12 +126,12 @@ class Symbols:
         Each atom is written as its least value plus a rest; where no coefficient of the rests is
         negative, the constant is a bound.
         """
-        shifted = _const(0)
+        shifted = constant(0)
         for product, coef in poly.terms:
-            term = _const(coef)
+            term = constant(coef)
             for atom in product:
-                term = _times(term, _plus(_poly({(atom,): 1}), _const(self._least(atom))))
-            shifted = _plus(shifted, term)
+                term = times(term, plus(poly_of({(atom,): 1}), constant(self._least(atom))))
+            shifted = plus(shifted, term)
         if any(coef < 0 and product for product, coef in shifted.terms):
             return None
         return shifted.const
@@ -306,14 +149,16 @@ class Symbols:
         for poly, own in self.named.items():
             if own == name:
                 return Sym(self, poly)  # type: ignore[no-any-return]
-        return Sym(self, _poly({(name,): 1}))  # type: ignore[no-any-return]
+        return Sym(self, poly_of({(name,): 1}))  # type: ignore[no-any-return]
+
+    def extent(self, extent: Dim) -> int:
+        """What an extent in the names of kernels stands for: the inverse of `to_dim`."""
+        value = affine(extent)
+        return sum((self.number(name) * coef for name, coef in value.terms), value.const)
 
     def reaches(self, extent: Dim, least: int) -> None:
         """Assume that an extent, in the names of kernels, is at least a number."""
-        total: int = 0
-        for name, coef in affine(extent).terms:
-            total = total + self.number(name) * coef
-        if not total + affine(extent).const >= least:
+        if not self.extent(extent) >= least:
             raise AssertionError(f"{extent} is below {least} for the values at hand")
 
     @property
@@ -355,24 +200,24 @@ class Sym(int if TYPE_CHECKING else object):  # type: ignore[misc]
         if isinstance(other, Sym):
             return Sym(self.symbols, combine(self.poly, other.poly))
         if _is_int(other):
-            return Sym(self.symbols, combine(self.poly, _const(operator.index(other))))
+            return Sym(self.symbols, combine(self.poly, constant(operator.index(other))))
         if isinstance(other, float):
             return plain(self._pinned(), other)
         return NotImplemented
 
     def __add__(self, other: Any) -> Any:
-        return self._with(other, _plus, operator.add)
+        return self._with(other, plus, operator.add)
 
     __radd__ = __add__
 
     def __sub__(self, other: Any) -> Any:
-        return self._with(other, lambda a, b: _plus(a, b, -1), operator.sub)
+        return self._with(other, lambda a, b: plus(a, b, -1), operator.sub)
 
     def __rsub__(self, other: Any) -> Any:
-        return self._with(other, lambda a, b: _plus(b, a, -1), lambda a, b: b - a)
+        return self._with(other, lambda a, b: plus(b, a, -1), lambda a, b: b - a)
 
     def __mul__(self, other: Any) -> Any:
-        return self._with(other, _times, operator.mul)
+        return self._with(other, times, operator.mul)
 
     __rmul__ = __mul__
 
@@ -392,12 +237,12 @@ class Sym(int if TYPE_CHECKING else object):  # type: ignore[misc]
             return self._pinned() // other._pinned()
         if _is_int(other) and other == 0:
             raise ZeroDivisionError(f"{self} // 0")
-        return self._with(other, _divided, operator.floordiv)
+        return self._with(other, divided, operator.floordiv)
 
     def __rfloordiv__(self, other: Any) -> Any:
         if not _is_int(other):
             return NotImplemented
-        return Sym(self.symbols, _divided(_const(operator.index(other)), self.poly))
+        return Sym(self.symbols, divided(constant(operator.index(other)), self.poly))
 
     def __mod__(self, other: Any) -> Any:
         return self - self // other * other
@@ -427,7 +272,7 @@ class Sym(int if TYPE_CHECKING else object):  # type: ignore[misc]
 
     def _decide(self, value: int) -> bool:
         """Whether it is a small number, for all values that keep the guards."""
-        apart = _plus(self.poly, _const(-value))
+        apart = plus(self.poly, constant(-value))
         low = self.symbols.lower_bound(apart)
         if low is not None and low > 0:
             return False
@@ -435,7 +280,7 @@ class Sym(int if TYPE_CHECKING else object):  # type: ignore[misc]
         if hint == value:
             self.symbols.assume(apart, equal=True)
             return True
-        beyond = _plus(apart, _const(-1)) if hint > value else _plus(_const(-1), apart, -1)
+        beyond = plus(apart, constant(-1)) if hint > value else plus(constant(-1), apart, -1)
         self.symbols.assume(beyond, equal=False)
         return False
 
@@ -456,7 +301,7 @@ class Sym(int if TYPE_CHECKING else object):  # type: ignore[misc]
         low = self.symbols.lower_bound(apart.poly)
         if low is not None and low >= 0:
             return True
-        negative = _plus(_const(-1), apart.poly, -1)
+        negative = plus(constant(-1), apart.poly, -1)
         low = self.symbols.lower_bound(negative)
         if low is not None and low >= 0:
             return False
@@ -527,7 +372,7 @@ def same(a: int, b: int) -> bool:
         return False
     apart = a - b
     if isinstance(apart, Sym):
-        apart.symbols.equate(apart.poly, _const(0))
+        apart.symbols.equate(apart.poly)
         return True
     return False
 
@@ -541,7 +386,7 @@ def to_dim(extent: int) -> Dim:
         if not product:
             total = total + coef
             continue
-        name = extent.symbols.name(_poly({product: 1}))
+        name = extent.symbols.name(poly_of({product: 1}))
         total = total + affine(name) * coef
     return total
 

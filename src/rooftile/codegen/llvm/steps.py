@@ -157,8 +157,7 @@ class StepWriter:
         if not isinstance(extent, int):
             symbols = symbols_in(self.outermost.graph.values.values())
             assert symbols is not None
-            terms = [symbols.number(name) * coef for name, coef in extent.terms]
-            extent = sum(terms, extent.const)
+            extent = symbols.extent(extent)
         return Split(tiles.count(extent), unit.seconds, _stride(unit.text))
 
     def _packed(self, value: str, buf: Buf, scope: Scope) -> Arg | None:
