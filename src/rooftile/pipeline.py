@@ -98,9 +98,8 @@ def _planned(graph: Graph, options: CompileOptions, machine: Machine, journal: J
     aliases = output_aliases(graph)
     symbols = symbols_in(graph.values.values())
 
-    def scheduled(item: Lowered, region: Region | None = None) -> Scheduled:
+    def scheduled(item: Lowered, seconds: float = 0.0) -> Scheduled:
         hints = symbols.hints if symbols else {}
-        seconds = 0.0 if region is None else predict(region, machine).seconds
         constants = item.constants(graph)
         return schedule(item.kernel, machine, constants, hints, options.threads, seconds)
 
@@ -114,9 +113,11 @@ def _planned(graph: Graph, options: CompileOptions, machine: Machine, journal: J
             works.append(LoopWork(region, node, inner, region.root.attr("body").outputs))
         else:
             [item] = lower_all(graph, [region], parts)
-            chosen = scheduled(item, region)
+            seconds = predict(region, machine).seconds
+            chosen = scheduled(item, seconds)
             for name, least in chosen.hints.least:
                 assert symbols is not None
                 symbols.reaches(chosen.kernel.axes[name].extent, least)
-            works.append(Work(region, chosen.kernel, chosen.hints, item.arguments, chosen.split))
+            made = (chosen.kernel, chosen.hints, item.arguments, chosen.split)
+            works.append(Work(region, *made, seconds))
     return Plan(graph, tuple(works), aliases, parts)

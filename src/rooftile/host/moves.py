@@ -11,8 +11,8 @@ import numpy.typing as npt
 
 from rooftile.core.errors import InvalidInput
 from rooftile.core.limits import machine_bytes
-from rooftile.host.bounds import part_of
 from rooftile.host.registry import Kinds, body, same
+from rooftile.host.slices import part_of
 from rooftile.host.strings import numbers_of, texts_of
 from rooftile.host.types import STRING, element
 

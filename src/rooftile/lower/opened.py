@@ -23,9 +23,9 @@ from rooftile.ir.tile import (
     Tile,
     expressions,
     rebuild,
-    stores,
     subtiles,
 )
+from rooftile.lower.tidy import accesses
 
 Place = tuple[str, int]
 """A buffer and a dim of it."""
@@ -42,7 +42,7 @@ def with_named_extents(kernel: Kernel) -> Kernel:
     for tile in (part for top in expressions(kernel.body) for part in subtiles(top)):
         if isinstance(tile, Const) and isinstance(tile.value, Sym):
             raise NotLowered(f"{tile.value} is a number of the run: it is no constant")
-    for _, index, _ in _accesses(kernel):
+    for _, index, _ in accesses(kernel):
         for part in index:
             if isinstance(part, Affine) and symbolic((part.const, *_coefs(part))):
                 raise NotLowered(f"index {part} moves by a number of the run")
@@ -55,16 +55,10 @@ def _coefs(part: Affine) -> list[int]:
     return [coef for _, coef in part.terms]
 
 
-def _accesses(kernel: Kernel) -> list[tuple[str, tuple[Affine | Tile, ...], float | None]]:
-    parts = [part for tile in expressions(kernel.body) for part in subtiles(tile)]
-    found = [(p.buf, p.index, p.pad) for p in parts if isinstance(p, Load)]
-    return found + [(store.buf, store.index, None) for store in stores(kernel.body)]
-
-
 def _open_strides(kernel: Kernel) -> dict[Place, list[int]]:
     """The symbolic strides along each dim that has any, largest first."""
     found: dict[Place, dict[int, None]] = {}
-    for buf, index, _ in _accesses(kernel):
+    for buf, index, _ in accesses(kernel):
         for dim, part in enumerate(index):
             for coef in _coefs(part) if isinstance(part, Affine) else ():
                 if isinstance(coef, Sym):

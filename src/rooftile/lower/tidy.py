@@ -153,7 +153,7 @@ def _joined(kernel: Kernel, outer: Axis, inner: Axis) -> Kernel | None:
     if not isinstance(inner.extent, int):
         return None
     where: dict[str, int] = {}
-    for buf, index, pad in _accesses(kernel):
+    for buf, index, pad in accesses(kernel):
         places = _places(index, outer.name, inner.name)
         if places is None:
             return None
@@ -167,7 +167,7 @@ def _joined(kernel: Kernel, outer: Axis, inner: Axis) -> Kernel | None:
             return None
         if where.setdefault(buf, dim) != dim or pad is not None:
             return None
-    for buf, index, _ in _accesses(kernel):
+    for buf, index, _ in accesses(kernel):
         if buf in where and not _places(index, outer.name, inner.name):
             return None
     if not _reduced_together(kernel, outer.name, inner.name) or not where:
@@ -186,7 +186,8 @@ def _places(index: tuple[Affine | Tile, ...], outer: str, inner: str) -> list[in
     return None
 
 
-def _accesses(kernel: Kernel) -> list[tuple[str, tuple[Affine | Tile, ...], float | None]]:
+def accesses(kernel: Kernel) -> list[tuple[str, tuple[Affine | Tile, ...], float | None]]:
+    """Buffer, index and padding of each load and each store."""
     found: list[tuple[str, tuple[Affine | Tile, ...], float | None]] = []
     for tile in expressions(kernel.body):
         found += [(p.buf, p.index, p.pad) for p in subtiles(tile) if isinstance(p, Load)]

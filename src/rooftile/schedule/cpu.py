@@ -122,13 +122,14 @@ class _Recipe:
             self._check_columns(dot)
         vectorised = self._vectorised()
         free = [axis.name for axis in self._free_axes(0) if axis.name in self.open]
-        rows = [name for name in free if any(name in self.scope.dims(dot) for dot in self.dots)]
+        spanned = {name for dot in self.dots for name in self.scope.dims(dot)} - {vectorised}
+        rows = [name for name in free if name in spanned][-1:]
         for name in free:
             size, least = 1, 1
             room = 1 << (self.extents[name].bit_length() - 1)
             if name == vectorised:
                 size, least = min(room, self.lanes * 8), min(room, self.lanes)
-            elif name == next(iter(reversed([n for n in rows if n != vectorised])), None):
+            elif name in rows:
                 most = 32 if room > 64 else 16
                 size, least = min(room, most), max(1, min(room // 2, most // 4))
             self.kernel = to_grid(self.kernel, name, size if size > 1 else "point")

@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
+from rooftile.core.affine import Affine
 from rooftile.core.dtype import identity
 from rooftile.core.errors import NotLowered
 from rooftile.ir.tile import (
     Axis,
     Carry,
-    Cast,
     Const,
     Dot,
     For,
@@ -120,7 +120,7 @@ class _Looper:
     def storing(self, stmt: Store) -> For:
         axis, rename = self.next_axis()
         index = tuple(
-            part.substitute({self.name: axis.name}) if not isinstance(part, Tile_) else rename(part)
+            part.substitute({self.name: axis.name}) if isinstance(part, Affine) else rename(part)
             for part in stmt.index
         )
         lets = self.needed((stmt.expr, *stmt.tiles), rename)
@@ -137,7 +137,7 @@ class _Looper:
                 return Ref(lets.get(tile.name, tile.name))
             if isinstance(tile, Load):
                 index = tuple(
-                    rename(p) if isinstance(p, Tile_) else p.substitute({self.name: name})
+                    p.substitute({self.name: name}) if isinstance(p, Affine) else rename(p)
                     for p in tile.index
                 )
                 return replace(tile, index=index)
@@ -176,6 +176,3 @@ class _Looper:
     def fresh(self, letter: str) -> str:
         self.numbers += 1
         return f"{letter}_{self.name}{self.numbers}"
-
-
-Tile_ = (Ref, Load, Const, Iota, Map, Cast, Reduce, Dot, Rename)

@@ -26,13 +26,14 @@ from rooftile.plan.cost import nbytes, predict
 @dataclass(frozen=True)
 class Work:
     """A region's kernel, ready for generation; `arguments` name the values behind its buffers,
-    `split` the axis of its grid that threads share."""
+    `split` the axis of its grid that threads share, `seconds` is what one thread needs for it."""
 
     region: Region
     kernel: Kernel
     hints: Hints
     arguments: tuple[str, ...]
-    split: str | None = None
+    split: str | None
+    seconds: float
 
 
 @dataclass(frozen=True)
@@ -109,9 +110,8 @@ class _Maker:
             text = emit(kernel, self.target, work.hints, self.checked, work.split)
             self.texts[kernel.name] = text
             self.kernels[kernel.name] = kernel
-        seconds = predict(work.region, self.machine).seconds
         facts = facts_of(work, self.machine, self.threads if work.split else 1)
-        return Unit(kernel, self.texts[kernel.name], work.arguments, facts, seconds)
+        return Unit(kernel, self.texts[kernel.name], work.arguments, facts, work.seconds)
 
     def _loop(self, work: LoopWork) -> LoopUnit:
         units, body = self.units(work.body), work.body

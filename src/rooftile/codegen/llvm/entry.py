@@ -100,13 +100,13 @@ def _split(steps: Sequence[Step], path: _Path = ()) -> Iterator[tuple[_Path, Lau
 
 def _nanoseconds(steps: Sequence[Step]) -> int:
     """What launches that may be split are expected to take on one thread."""
-    total = 0.0
+    total = 0
     for step in steps:
         if isinstance(step, Loop):
             total += hint(step.trip) * _nanoseconds(step.body)
         elif isinstance(step, Launch) and step.split is not None:
-            total += step.split.seconds * 1e9
-    return round(total)
+            total += round(step.split.seconds * 1e9)
+    return total
 
 
 def _shared(program: Program, entry: str) -> list[str]:
@@ -170,11 +170,13 @@ class _Writer:
     def segment(self, index: int) -> list[str]:
         """The function of one run of native steps."""
         start, stop = self.program.segments[index]
-        self._context(self.program.steps[start:stop])
-        for place in range(start, stop):
+        steps = self.program.steps[start:stop]
+        self._context(steps)
+        self.ahead = _nanoseconds(steps)
+        for place, step in enumerate(steps, start):
             self.code = _code(place, OUTSIDE)
-            self.ahead = _nanoseconds(self.program.steps[place:stop])
-            self._step(self.program.steps[place], (place,))
+            self._step(step, (place,))
+            self.ahead -= _nanoseconds([step])
         if index == len(self.program.segments) - 1:
             self.code = _code(len(self.program.steps), OUTSIDE)
             for place in self.program.copied_outputs:
@@ -195,20 +197,18 @@ class _Writer:
     def loop(self, loop: Loop, path: _Path) -> list[str]:
         """The function of a loop; it returns the code of the first kernel that fails."""
         trip = self._amount(loop.trip)
+        flag = self._element("%inputs", len(self.program.inputs) + STOP_SLOT)
         self.ahead = hint(loop.trip) * _nanoseconds(loop.body)
         self._context(loop.body)
         before, self.lines = self.lines, []
         for place, step in enumerate(loop.body):
             self._step(step, (*path, place))
-        flag = f"getelementptr ptr, ptr %inputs, i64 {len(self.program.inputs) + STOP_SLOT}"
         lines = [
             *before,
-            f"  %slot = {flag}",
-            "  %flag = load ptr, ptr %slot",
             "  br label %loop",
             "loop:",
             "  %iteration = phi i64 [ 0, %entry ], [ %next, %latch ]",
-            "  %asked = load atomic i32, ptr %flag monotonic, align 4",
+            f"  %asked = load atomic i32, ptr {flag} monotonic, align 4",
             "  %stop = icmp ne i32 %asked, 0",
             "  br i1 %stop, label %stopped, label %begin",
             "begin:",

@@ -6,14 +6,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from rooftile.core.symbolic import same, symbolic
+from rooftile.core.symbolic import same
 from rooftile.frontends.onnx.call import Call
 from rooftile.frontends.onnx.registry import reads
-from rooftile.host.bounds import part_of
+from rooftile.host.slices import part_of
 from rooftile.ir.graph import Array, Value
-
-FAR = 1 << 31
-"""Bounds from here on are written for "to the end"."""
 
 
 @reads("Gather")
@@ -77,24 +74,8 @@ def _sliced(
         dim = call.axis(axis, x.rank)
         if step == 0:
             call.invalid("a step is 0")
-        if step == 1 and symbolic((x.dims[dim], start, end)):
-            first[dim], limits[dim] = _open_part(x.dims[dim], start, end)
-            continue
         first[dim], limits[dim], strides[dim] = part_of(x.dims[dim], start, end, step)
     return cut(call, x, first, limits, strides)
-
-
-def _open_part(extent: int, start: int, end: int) -> tuple[int, int]:
-    """Bounds inside a dim, of which some are symbols."""
-
-    def inside(at: int) -> int:
-        if not symbolic((at,)) and at >= FAR:
-            return extent
-        at = at + extent if at < 0 else at
-        return min(max(at, 0), extent)
-
-    first, limit = inside(start), inside(end)
-    return (first, limit) if first < limit else (0, 0)
 
 
 def cut(
