@@ -103,15 +103,18 @@ class Planner:
             group = self.partition.groups[todo.pop(0)]
             region = self.partition.region(group)
             views = [n for n in region.nodes if n.op in VIEWS and n not in group.nodes]
+            nearest = 1
             try:
                 if len(views) > MOST_VIEWS:
+                    nearest = MOST_VIEWS
                     raise NotLowered(f"it reads through more than {MOST_VIEWS} views")
                 self.trial(region)
             except NotLowered as refusal:
                 if not views:
                     raise _unsupported(group.root, refusal) from refusal
-                copy = self.partition.make(views[-min(len(views), MOST_VIEWS)])
-                self.journal.add("copies", (views[-1].name, group.name), "stored", str(refusal))
+                stored = views[-nearest]
+                copy = self.partition.make(stored)
+                self.journal.add("copies", (stored.name, group.name), "stored", str(refusal))
                 todo += [copy.number, group.number]
 
     # -- joining
