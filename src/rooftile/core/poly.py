@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TypeAlias
 
 
@@ -18,7 +19,18 @@ class Quotient:
     by: Poly
 
     def __str__(self) -> str:
+        return self._text
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    @cached_property
+    def _text(self) -> str:
         return f"{_in_parentheses(self.over)}//{_in_parentheses(self.by)}"
+
+    @cached_property
+    def _hash(self) -> int:
+        return hash((self.over, self.by))
 
     def value(self, values: Mapping[str, int]) -> int:
         """The integer it is for values of its symbols."""
@@ -36,6 +48,17 @@ class Poly:
     terms: tuple[tuple[Monomial, int], ...]
 
     def __str__(self) -> str:
+        return self._text
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    @cached_property
+    def _hash(self) -> int:
+        return hash(self.terms)
+
+    @cached_property
+    def _text(self) -> str:
         parts = []
         for product, coef in self.terms:
             factors = [str(coef)] if coef != 1 or not product else []
@@ -86,8 +109,8 @@ def _in_parentheses(poly: Poly) -> str:
 
 def poly_of(terms: Mapping[Monomial, int]) -> Poly:
     """The polynomial of some terms, those of coefficient 0 left out."""
-    kept = {product: coef for product, coef in terms.items() if coef}
-    return Poly(tuple(sorted(kept.items(), key=_place)))
+    kept = [(product, coef) for product, coef in terms.items() if coef]
+    return Poly(tuple(sorted(kept, key=_place) if len(kept) > 1 else kept))
 
 
 def _place(term: tuple[Monomial, int]) -> tuple[bool, list[str]]:
@@ -113,7 +136,7 @@ def times(a: Poly, b: Poly) -> Poly:
     total: dict[Monomial, int] = {}
     for left, x in a.terms:
         for right, y in b.terms:
-            product = tuple(sorted((*left, *right), key=str))
+            product = tuple(sorted((*left, *right), key=str)) if left and right else left or right
             total[product] = total.get(product, 0) + x * y
     return poly_of(total)
 
