@@ -41,7 +41,6 @@ from rooftile.schedule.rewrites import (
     to_loop,
 )
 
-
 FULL_ROOM = 64
 """Open extents above this get the same tiles, or nearly so."""
 
