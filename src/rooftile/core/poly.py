@@ -43,7 +43,10 @@ Monomial: TypeAlias = "tuple[Atom, ...]"
 
 @dataclass(frozen=True)
 class Poly:
-    """A sum of integer multiples of products of atoms, in a canonical order."""
+    """A sum of integer multiples of products of atoms, in a canonical order.
+
+    Its text is what `core.expression.parsed` reads.
+    """
 
     terms: tuple[tuple[Monomial, int], ...]
 
@@ -62,7 +65,9 @@ class Poly:
         parts = []
         for product, coef in self.terms:
             factors = [str(coef)] if coef != 1 or not product else []
-            parts.append("*".join((*factors, *map(str, product))))
+            lone = coef == 1 and len(product) == 1
+            atoms = [a if isinstance(a, str) or lone else f"({a})" for a in product]
+            parts.append("*".join((*factors, *map(str, atoms))))
         return "+".join(parts).replace("+-", "-") or "0"
 
     @property
@@ -102,9 +107,9 @@ class Poly:
 
 
 def _in_parentheses(poly: Poly) -> str:
-    """Its text, to stand in a product."""
-    lone = len(poly.terms) == 1 and len(poly.terms[0][0]) + (poly.terms[0][1] != 1) == 1
-    return str(poly) if lone else f"({poly})"
+    """Its text, to stand in a quotient."""
+    text = str(poly)
+    return text if text.isidentifier() or text.isdigit() else f"({text})"
 
 
 def poly_of(terms: Mapping[Monomial, int]) -> Poly:
