@@ -79,7 +79,10 @@ def test_forms_of_an_input(linked: Executable, form: Any) -> None:
         ([X, np.array(1.0)], "input 'index' holds float64, the model takes int64"),
         ([X[:1], INDEX], "input 'x' has the shape [1, 2], this program was compiled for [2, 2]"),
         ([[[1], [2, 3]], INDEX], "input 'x' is a list, which numpy cannot read"),
-        ([None, INDEX], "input 'x' holds object"),
+        ([None, INDEX], "input 'x' is a NoneType, which numpy cannot read; pass an array"),
+        ([[1.5, None], INDEX], "input 'x' is a list, which numpy cannot read"),
+        ([X, 1.5], "input 'index' holds numbers, float64, that int64 cannot"),
+        ([X.astype(object), INDEX], "input 'x' holds object"),
     ],
 )
 def test_refused_inputs(linked: Executable, inputs: list[Any], message: str) -> None:

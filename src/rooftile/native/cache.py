@@ -10,13 +10,13 @@ import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from importlib import metadata
 from pathlib import Path
 
 import llvmlite
 import llvmlite.binding as llvm
 
 from rooftile.core.errors import InvalidOption
+from rooftile.core.version import version
 from rooftile.native.assemble import assemble
 from rooftile.native.target import Target
 
@@ -164,7 +164,7 @@ def build(
 
 def object_key(text: str, target: Target, level: int = 1) -> str:
     """SHA-256 of everything that decides an object's bytes, as hex."""
-    maker = (llvmlite.__version__, llvm.llvm_version_info, _version())
+    maker = (llvmlite.__version__, llvm.llvm_version_info, version())
     digest = hashlib.sha256(repr((target, level, maker)).encode())
     digest.update(b"\0" + text.encode())
     return digest.hexdigest()
@@ -189,14 +189,6 @@ def write_atomic(path: Path, data: bytes) -> bool:
 @lru_cache(maxsize=8)
 def _cache_at(folder: Path) -> ObjectCache:
     return ObjectCache(folder)
-
-
-@lru_cache(maxsize=1)
-def _version() -> str:
-    try:
-        return metadata.version("rooftile")
-    except metadata.PackageNotFoundError:
-        return "unknown"
 
 
 def _seal(data: bytes) -> bytes:

@@ -61,8 +61,11 @@ class Executable:
         self._frames: list[Frame] = []
         self._lock = threading.Lock()
 
-    def run(self, inputs: Sequence[Any], stop: Stop = NEVER) -> list[Array]:
-        """The outputs, new arrays, for inputs in the order of the program's ports.
+    def run(
+        self, inputs: Sequence[Any], stop: Stop = NEVER, into: list[Array] | None = None
+    ) -> list[Array]:
+        """The outputs for inputs in the order of the program's ports: new arrays, or `into`, which
+        must fit the ports as `fits` says, and overlap neither one another nor an input.
 
         Loops of the program end once `stop` is set, with Terminated.
 
@@ -77,7 +80,7 @@ class Executable:
                 f"{self.program.name} takes {len(takers)} inputs ({names}), got {len(inputs)}"
             )
         taken = [take(value) for take, value in zip(takers, inputs)]  # noqa: B905 (checked above)
-        outputs = self.new_outputs()
+        outputs = self.new_outputs() if into is None else into
         if self.pool is not None and self.pool.threads < self.program.threads:
             self.pool.need(self.program.threads)
         frame = self.acquire()
@@ -121,6 +124,17 @@ class Executable:
     def new_outputs(self) -> list[Array]:
         """Arrays for the outputs of one run."""
         return [np.empty(shape, dtype) for shape, dtype in self._outputs]
+
+    def new_output(self, place: int) -> Array:
+        """An array for one of them."""
+        return np.empty(*self._outputs[place])
+
+    def fits(self, place: int, array: Array) -> bool:
+        """Whether an output can be written into an array."""
+        shape, dtype = self._outputs[place]
+        flags = array.flags
+        fitting = array.dtype == dtype and array.shape == shape and flags.c_contiguous
+        return fitting and flags.aligned and flags.writeable
 
     def host_call(self, index: int) -> BoundCall:
         """The function of a step that is a host call."""

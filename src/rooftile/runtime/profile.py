@@ -32,7 +32,7 @@ def profile(executable: Executable, inputs: Sequence[Any], repeats: int) -> list
     try:
         frame.point(taken, outputs)
         steps = executable.program.steps
-        calls = [_call(executable, frame, index, step) for index, step in enumerate(steps)]
+        calls = [step_call(executable, frame, index, step) for index, step in enumerate(steps)]
         best = _best(calls, repeats)
     finally:
         executable.release(frame)
@@ -42,7 +42,8 @@ def profile(executable: Executable, inputs: Sequence[Any], repeats: int) -> list
     ]
 
 
-def _call(executable: Executable, frame: Frame, index: int, step: Step) -> Callable[[], Any]:
+def step_call(executable: Executable, frame: Frame, index: int, step: Step) -> Callable[[], Any]:
+    """What runs one step alone on the memory of a frame; the code of a kernel that refuses."""
     if isinstance(step, HostCall):
         return partial(executable.host_call(index), frame.memory)
     if isinstance(step, Copy):

@@ -10,7 +10,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rooftile.core.errors import InvalidInput
+from rooftile.core.errors import InvalidInput, MissingInput
 from rooftile.core.journal import Decision, Journal
 from rooftile.core.options import CompileOptions
 from rooftile.core.symbolic import Symbols
@@ -139,19 +139,23 @@ def load(path: str | os.PathLike[str]) -> Compiled:
 def arrange(names: Sequence[str], feeds: Mapping[str, Any], model: str) -> list[Any]:
     """The values of `feeds` in the order of `names`, OrtValues as arrays.
 
-    InvalidInput for missing and unknown names.
+    MissingInput for missing names, InvalidInput for unknown ones.
     """
     try:
         values = [feeds[name] for name in names]
-    except KeyError:
+    except (KeyError, TypeError, IndexError):
+        if not isinstance(feeds, Mapping):
+            raise InvalidInput(
+                f"inputs are given as a dict by name, not as {type(feeds).__name__}"
+            ) from None
         missing = _listed([name for name in names if name not in feeds])
-        raise InvalidInput(
+        raise MissingInput(
             f"{model} needs the inputs {_listed(names)}; missing: {missing}"
         ) from None
     if len(feeds) != len(names):
         unknown = _listed([name for name in feeds if name not in names])
         raise InvalidInput(f"{model} has no input {unknown}; it takes {_listed(names)}")
-    return [value.numpy() if isinstance(value, OrtValue) else value for value in values]
+    return [value.held if isinstance(value, OrtValue) else value for value in values]
 
 
 def _listed(names: Sequence[str]) -> str:

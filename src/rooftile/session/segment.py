@@ -29,6 +29,7 @@ from rooftile.session.narrow import Boundary, type_name, widened
 
 if TYPE_CHECKING:
     from rooftile.frontends.onnx import Outline, Part, Step
+    from rooftile.session.trace import Trace
 
 KEPT_PROGRAMS = 16
 """How many sets of shapes and values a part keeps compiled; the one used longest ago goes."""
@@ -63,6 +64,7 @@ class Shared:
     """What the parts of a model have in common."""
 
     options: CompileOptions
+    trace: Trace | None = None
     journal: Journal = field(default_factory=Journal)
     compiling: threading.RLock = field(default_factory=threading.RLock)
 
@@ -114,7 +116,11 @@ class Segment:
     def run(self, environment: Environment) -> None:
         """Compute the outputs into the environment; Replaced where that cannot be one program."""
         program = self.compiled(environment)
-        outputs = program.executable.run(program.values(environment), environment.stop)
+        trace, values = self.shared.trace, program.values(environment)
+        if trace is None:
+            outputs = program.executable.run(values, environment.stop)
+        else:
+            outputs = trace.execute(program.executable, values, environment.stop)
         if program.boundary:
             outputs = program.boundary.leave(outputs)
         environment.update(zip(self.part.outputs, outputs))  # noqa: B905 (one for each)

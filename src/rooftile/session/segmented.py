@@ -68,11 +68,12 @@ class Segmented:
     def _runner(self, step: Step) -> Segment | HostRunner | ControlRunner:
         from rooftile.frontends.onnx import ControlStep, HostStep
 
-        if isinstance(step, HostStep):
-            return HostRunner(self, step)
-        if isinstance(step, ControlStep):
-            return ControlRunner(self, step)
-        return Segment(self.shared, self.whole, step)
+        if not isinstance(step, (HostStep, ControlStep)):
+            return Segment(self.shared, self.whole, step)
+        runner = HostRunner(self, step) if isinstance(step, HostStep) else ControlRunner(self, step)
+        if self.shared.trace is not None:
+            self.shared.trace.follow(runner)
+        return runner
 
 
 class _Place:
