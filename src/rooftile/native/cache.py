@@ -6,7 +6,6 @@ import hashlib
 import os
 import re
 import tempfile
-import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -18,6 +17,7 @@ import llvmlite.binding as llvm
 from rooftile.core.errors import InvalidOption
 from rooftile.core.version import version
 from rooftile.native.assemble import assemble
+from rooftile.native.locks import new_lock
 from rooftile.native.target import Target
 
 MOST_REMOVED = 4096
@@ -54,7 +54,7 @@ class ObjectCache:
             )
         self.folder = Path(folder)
         self.limit_bytes, self.limit_entries = limit_bytes, limit_entries
-        self._lock = threading.Lock()
+        self._lock = new_lock()
         self._held: tuple[int, int] | None = None
         """Bytes and entries, as far as this process knows."""
 

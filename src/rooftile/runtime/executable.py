@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-import threading
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
@@ -16,6 +15,7 @@ from rooftile.ir.program import HostCall, Launch, Loop, Program, Step, verify
 from rooftile.ir.program.records import label, loop_symbol, segment_symbol
 from rooftile.native import NEVER, Library, Stop, aligned, has_pool, shared_pool
 from rooftile.native.bounds import OUTSIDE, take_violation
+from rooftile.native.locks import new_lock
 from rooftile.native.stop import STOPPED, terminated
 from rooftile.runtime.arrays import Array, Taker, address
 from rooftile.runtime.frame import Frame
@@ -59,7 +59,7 @@ class Executable:
         self._entry = _ENTRY_TYPE(self.library.address(ENTRY))
         self.pool = shared_pool() if program.threads > 1 and has_pool() else None
         self._frames: list[Frame] = []
-        self._lock = threading.Lock()
+        self._lock = new_lock()
 
     def run(
         self, inputs: Sequence[Any], stop: Stop = NEVER, into: list[Array] | None = None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +17,7 @@ from rooftile.core.errors import (
 from rooftile.core.journal import Decision
 from rooftile.ir.program import Program
 from rooftile.native import Stop
+from rooftile.native.locks import new_lock
 from rooftile.runtime import Executable
 from rooftile.session.asynchronous import Callback, run_apart
 from rooftile.session.binding import IOBinding, written_into
@@ -107,7 +107,7 @@ class InferenceSession:
         ranked = [item.ranked for item in found.inputs]
         self._wanted = list(map(wanted, self._inputs, ranked))
         self._programs = Programs(self._compile)
-        self._making = threading.Lock()
+        self._making = new_lock()
         self._fixed: Compiled | None = None
         self._steps: Segmented | None = None
         self._takers: list[Taken] = []
