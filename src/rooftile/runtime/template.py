@@ -15,17 +15,17 @@ from rooftile.runtime.executable import Executable, aligned_constants
 KEPT_BINDINGS = 16
 """For how many sets of shapes the memory plan is kept; the one used longest ago goes."""
 
-FULL_TILES = 64
-"""From here on tiles are as large as they get, whatever the extent."""
+FEW = 16
+"""Tiles that were chosen for fewer elements are small."""
 FAR = 8
-"""Extents so many times larger than those at hand are compiled for, if those were small."""
+"""Extents so many times larger than those at hand are compiled for, if those were few."""
 
 Shapes = Sequence[Sequence[int]]
 
 
 def _is_far(value: int, at_hand: int) -> bool:
     """Whether tiles that fit the value at hand are much too small for another."""
-    return at_hand < FULL_TILES and value > FAR * at_hand
+    return at_hand < FEW and value > FAR * at_hand
 
 
 class Template:

@@ -61,8 +61,8 @@ class InferenceSession:
     """A model ready to run. Safe to use from several threads.
 
     A model whose input shapes are all known compiles in the constructor. One with open dims
-    compiles at the first run for its shapes, and at the first run of other shapes once more for
-    all of them, as far as its ops allow; its file must still be there.
+    compiles at the first run, once for all shapes as far as its ops allow; its file must still be
+    there.
     Large kernels are shared by `intra_op_num_threads` threads of one pool for the whole process; a
     run that finds it at work for another one goes on alone.
     """

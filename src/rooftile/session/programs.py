@@ -20,9 +20,9 @@ Shapes = tuple[tuple[int, ...], ...]
 class Programs:
     """Compiled models by input shapes. Two threads never compile for the same shapes.
 
-    The first shapes get a program of their own, which is the fastest. With the second the model
-    is compiled once more, its dims left open, and that serves all further shapes for which what
-    was assumed of the dims holds. Where dims cannot be left open each set of shapes is compiled.
+    The first shapes compile a program with open dims, and that serves all further shapes for
+    which what was assumed of the dims holds. Where dims cannot be left open each set of shapes is
+    compiled.
     """
 
     def __init__(self, make: Callable[[Shapes, bool], Compiled]) -> None:
@@ -71,14 +71,16 @@ class Programs:
         return None
 
     def _made(self, shapes: Shapes) -> Compiled:
-        if self._kept and self._opens:
-            try:
-                compiled = self._make(shapes, True)
-            except RooftileError:
-                self._opens = False
-            else:
-                if compiled.template is not None:
-                    self._templates.insert(0, (compiled.template, compiled))
-                    del self._templates[KEPT_PROGRAMS:]
-                return compiled
-        return self._make(shapes, False)
+        if not self._opens:
+            return self._make(shapes, False)
+        try:
+            compiled = self._make(shapes, True)
+        except RooftileError:  # that of the program for these shapes alone says more
+            self._opens = False
+            return self._make(shapes, False)
+        if compiled.template is not None:
+            self._templates.insert(0, (compiled.template, compiled))
+            del self._templates[KEPT_PROGRAMS:]
+        elif compiled.journal.of("open"):
+            self._opens = False
+        return compiled
