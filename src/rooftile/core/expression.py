@@ -79,7 +79,7 @@ class _Reader:
         self.at += 1
         if token.isdigit():
             return constant(int(token))
-        if not token[0].isalpha() and token[0] != "_" or token == "its end":
+        if (not token[0].isalpha() and token[0] != "_") or token == "its end":
             raise ValueError(f"an expression needs a number or name, not {token!r}")
         return poly_of({(token,): 1})
 
