@@ -49,6 +49,7 @@ from rooftile.session.signature import (
 from rooftile.session.taking import Taken, is_tensor, takers
 from rooftile.session.trace import Trace, trace_of
 from rooftile.session.values import Array, OrtValue
+from rooftile.session.weakly import weakly
 
 if TYPE_CHECKING:
     from rooftile.report import Explanation
@@ -106,7 +107,7 @@ class InferenceSession:
         self._name = found.graph_name or "the model"
         ranked = [item.ranked for item in found.inputs]
         self._wanted = list(map(wanted, self._inputs, ranked))
-        self._programs = Programs(self._compile)
+        self._programs = Programs(weakly(self._compile))
         self._making = new_lock()
         self._fixed: Compiled | None = None
         self._steps: Segmented | None = None
