@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -10,6 +9,7 @@ from typing import Any
 from rooftile.core.symbolic import Sym, Symbols, hint
 from rooftile.ir.program import Program, bound
 from rooftile.native import Library
+from rooftile.native.locks import new_lock
 from rooftile.runtime.executable import Executable, aligned_constants
 
 KEPT_BINDINGS = 16
@@ -52,7 +52,7 @@ class Template:
         self.constants = aligned_constants(program, constants)
         self.library = Library(self.objects)
         self._kept: OrderedDict[tuple[tuple[int, ...], ...], Executable] = OrderedDict()
-        self._lock = threading.Lock()
+        self._lock = new_lock()
 
     def values(self, shapes: Shapes) -> dict[str, int] | None:
         """The symbols' values for shapes of the inputs; None where the code does not hold for

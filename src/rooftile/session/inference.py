@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +17,7 @@ from rooftile.core.errors import (
 from rooftile.core.journal import Decision
 from rooftile.ir.program import Program
 from rooftile.native import Stop
+from rooftile.native.locks import new_lock
 from rooftile.runtime import Executable
 from rooftile.session.asynchronous import Callback, run_apart
 from rooftile.session.binding import IOBinding, written_into
@@ -49,6 +49,7 @@ from rooftile.session.signature import (
 from rooftile.session.taking import Taken, is_tensor, takers
 from rooftile.session.trace import Trace, trace_of
 from rooftile.session.values import Array, OrtValue
+from rooftile.session.weakly import weakly
 
 if TYPE_CHECKING:
     from rooftile.report import Explanation
@@ -106,8 +107,8 @@ class InferenceSession:
         self._name = found.graph_name or "the model"
         ranked = [item.ranked for item in found.inputs]
         self._wanted = list(map(wanted, self._inputs, ranked))
-        self._programs = Programs(self._compile)
-        self._making = threading.Lock()
+        self._programs = Programs(weakly(self._compile))
+        self._making = new_lock()
         self._fixed: Compiled | None = None
         self._steps: Segmented | None = None
         self._takers: list[Taken] = []

@@ -7,9 +7,10 @@ severities that onnxruntime's calls set say what is heard.
 from __future__ import annotations
 
 import logging
-import threading
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
+
+from rooftile.native.locks import new_lock
 
 if TYPE_CHECKING:
     from rooftile.session.options import SessionOptions
@@ -33,7 +34,7 @@ _WITHOUT_EFFECT = {
 _KNOWN_ARGUMENTS = {"enable_fallback", "read_config_from_model"}
 """Arguments of a session without effect that ask for nothing either."""
 _said: set[str] = set()
-_lock = threading.Lock()
+_lock = new_lock()
 
 
 def say_once(subject: str, message: str) -> None:

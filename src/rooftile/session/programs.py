@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import threading
 from collections import OrderedDict
 from collections.abc import Callable
 
 from rooftile.core.errors import RooftileError
+from rooftile.native.locks import new_lock
 from rooftile.runtime import Template
 from rooftile.session.compiled import Compiled
 from rooftile.session.guard import check_memory
@@ -31,8 +31,8 @@ class Programs:
         self._opens = True
         self._templates: list[tuple[Template, Compiled]] = []
         self._kept: OrderedDict[Shapes, Compiled] = OrderedDict()
-        self._lock = threading.Lock()
-        self._compiling = threading.Lock()
+        self._lock = new_lock()
+        self._compiling = new_lock()
 
     def get(self, shapes: Shapes) -> Compiled:
         """The program for these shapes."""

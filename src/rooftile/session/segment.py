@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import threading
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -23,6 +22,7 @@ from rooftile.core.options import CompileOptions
 from rooftile.ir.graph import Graph
 from rooftile.ir.program import Program
 from rooftile.native import NEVER, Stop
+from rooftile.native.locks import new_lock, new_rlock
 from rooftile.runtime import Executable, Template
 from rooftile.session.guard import check_memory
 from rooftile.session.narrow import Boundary, type_name, widened
@@ -66,7 +66,7 @@ class Shared:
     options: CompileOptions
     trace: Trace | None = None
     journal: Journal = field(default_factory=Journal)
-    compiling: threading.RLock = field(default_factory=threading.RLock)
+    compiling: Any = field(default_factory=new_rlock)
 
 
 @dataclass(frozen=True)
@@ -111,7 +111,7 @@ class Segment:
         self._open: set[tuple[str, int]] = set()
         self._opens = True
         self._templates: list[tuple[Any, Template, _Program]] = []
-        self._lock = threading.Lock()
+        self._lock = new_lock()
 
     def run(self, environment: Environment) -> None:
         """Compute the outputs into the environment; Replaced where that cannot be one program."""

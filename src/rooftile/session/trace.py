@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from rooftile.ir.program import HostCall, Launch, Loop, Step
 from rooftile.ir.program.records import label
 from rooftile.native import NEVER, Stop
+from rooftile.native.locks import new_lock
 from rooftile.runtime import Executable, run_traced
 from rooftile.session.notices import say_once
 from rooftile.session.options import CPU, SessionOptions
@@ -41,7 +42,7 @@ class Trace:
         stamp = datetime.now().strftime("%Y-%m-%d_%H-%M-%S_%f")
         self._path = Path(f"{prefix}_{stamp}.json")
         self._events: list[dict[str, Any]] | None = []
-        self._lock = threading.Lock()
+        self._lock = new_lock()
 
     def add(self, category: str, name: str, began: int, ended: int, **args: Any) -> None:
         """Note what a thread did between two readings of the monotonic clock, in ns."""
