@@ -10,6 +10,7 @@ import pytest
 
 from rooftile.core.errors import OutOfBounds
 
+os.environ.setdefault("ROOFTILE_PROGRAMS", "0")  # programs of an earlier run would hide changes
 GOLDEN = Path(__file__).parent / "golden"
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from rooftile.cli.feeds import feeds_for, fitting
 from rooftile.core.errors import InvalidInput
-from rooftile.frontends.onnx import Argument, Signature
+from rooftile.core.signature import Argument, Signature
 
 BERT = Signature(
     (

@@ -11,7 +11,8 @@ import ml_dtypes
 import numpy as np
 
 from rooftile.core.errors import InvalidInput
-from rooftile.frontends.onnx import Argument, Signature, signature
+from rooftile.core.signature import Argument, Signature
+from rooftile.frontends.onnx import signature
 from rooftile.ir.graph import Array
 
 Feeds = dict[str, Array]

@@ -27,7 +27,6 @@ STALE_S = 3600.0
 """A temporary file so old was left by a process that was killed as it wrote."""
 _MAGIC = b"rooftile-object\n"
 _DIGEST_BYTES = 32
-_SUFFIX = ".o"
 _TEMPORARY = ".tmp"
 _KEY = re.compile(r"[0-9A-Za-z_-]+")
 
@@ -41,10 +40,12 @@ class CacheStats:
     folder: Path
 
 
-class ObjectCache:
-    """A folder of objects by key. Safe for several processes; a folder that cannot be written
+class FileCache:
+    """A folder of files by key. Safe for several processes; a folder that cannot be written
     makes it empty, never an error. Above `limit_bytes`, or `limit_entries` (which take time to
     look through), the entries used longest ago go."""
+
+    suffix = ""
 
     def __init__(
         self,
@@ -62,31 +63,19 @@ class ObjectCache:
         self._held: tuple[int, int] | None = None
         """Bytes and entries, as far as this process knows."""
 
-    def get(self, key: str) -> bytes | None:
-        """The object kept under `key`, or None; a damaged entry is removed and counts as none."""
-        path = self._path(key)
-        try:
-            raw = path.read_bytes()
-        except OSError:
-            return None
-        data = _unseal(raw)
-        if data is None:
-            _remove(path)
-            return None
-        _touch(path)
-        return data
+    def path(self, key: str) -> Path:
+        """Where the file of a key lies, or would lie."""
+        if not _KEY.fullmatch(key):
+            raise InvalidOption(f"cache key {key!r} must be letters, digits, _ and - only")
+        return self.folder / (key + self.suffix)
 
-    def put(self, key: str, data: bytes) -> None:
-        """Keep `data` under `key`, whole or not at all."""
-        path = self._path(key)
-        sealed = _seal(data)
-        if len(sealed) > self.limit_bytes or not write_atomic(path, sealed):
-            return
+    def added(self, size: int) -> None:
+        """Count a file that was written; remove others where it makes them too many."""
         with self._lock:
             if self._held is None:
                 self._held = self._evict()
                 return
-            held, count = self._held[0] + len(sealed), self._held[1] + 1
+            held, count = self._held[0] + size, self._held[1] + 1
             full = held > self.limit_bytes or count > self.limit_entries
             self._held = self._evict() if full else (held, count)
 
@@ -98,21 +87,16 @@ class ObjectCache:
     def clear(self) -> None:
         """Remove every entry."""
         for _, _, path in self._entries():
-            _remove(path)
+            remove(path)
         remove_stale(self.folder)
         with self._lock:
             self._held = None
-
-    def _path(self, key: str) -> Path:
-        if not _KEY.fullmatch(key):
-            raise InvalidOption(f"cache key {key!r} must be letters, digits, _ and - only")
-        return self.folder / (key + _SUFFIX)
 
     def _entries(self) -> list[tuple[float, int, Path]]:
         """Time of last use, bytes and path of each entry, the oldest first."""
         found = []
         try:
-            paths = [path for path in self.folder.iterdir() if path.suffix == _SUFFIX]
+            paths = [path for path in self.folder.iterdir() if path.suffix == self.suffix]
         except OSError:
             return []
         for path in paths:
@@ -133,9 +117,35 @@ class ObjectCache:
         for _, size, path in entries[:-1][:MOST_REMOVED]:  # the last is the one just written
             if held <= self.limit_bytes * 9 // 10 and count <= self.limit_entries * 9 // 10:
                 break
-            _remove(path)
+            remove(path)
             held, count = held - size, count - 1
         return held, count
+
+
+class ObjectCache(FileCache):
+    """Objects by key, each with a digest."""
+
+    suffix = ".o"
+
+    def get(self, key: str) -> bytes | None:
+        """The object kept under `key`, or None; a damaged entry is removed and counts as none."""
+        path = self.path(key)
+        try:
+            raw = path.read_bytes()
+        except OSError:
+            return None
+        data = _unseal(raw)
+        if data is None:
+            remove(path)
+            return None
+        touch(path)
+        return data
+
+    def put(self, key: str, data: bytes) -> None:
+        """Keep `data` under `key`, whole or not at all."""
+        sealed = _seal(data)
+        if len(sealed) <= self.limit_bytes and write_atomic(self.path(key), sealed):
+            self.added(len(sealed))
 
 
 def cache_folder() -> Path:
@@ -187,7 +197,7 @@ def write_atomic(path: Path, data: bytes) -> bool:
         os.replace(temporary, path)
     except OSError:
         if temporary is not None:
-            _remove(Path(temporary))
+            remove(Path(temporary))
         return False
     return True
 
@@ -204,7 +214,7 @@ def remove_stale(folder: Path) -> None:
         except OSError:  # its writer renamed it
             continue
         if old:
-            _remove(path)
+            remove(path)
 
 
 @lru_cache(maxsize=8)
@@ -223,14 +233,16 @@ def _unseal(raw: bytes) -> bytes | None:
     return data if sound else None
 
 
-def _remove(path: Path) -> None:
+def remove(path: Path) -> None:
+    """Remove a file if it can be."""
     try:
         path.unlink()
     except OSError:  # gone already, or a folder that cannot be written
         return
 
 
-def _touch(path: Path) -> None:
+def touch(path: Path) -> None:
+    """Note that a file was used now."""
     try:
         os.utime(path)
     except OSError:  # a folder that cannot be written

@@ -17,7 +17,7 @@ from rooftile.core.journal import Decision, Journal
 from rooftile.core.options import CompileOptions
 from rooftile.core.symbolic import Symbols
 from rooftile.ir.program import Program
-from rooftile.runtime import Executable, Template
+from rooftile.runtime import Executable, Saved, Template
 from rooftile.runtime import load as load_executable
 from rooftile.runtime import save as save_executable
 from rooftile.session.guard import check_memory, guarded
@@ -127,9 +127,7 @@ class Compiled:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write one file that `load` runs on CPUs of this kind, without compiler or onnx."""
-        notes = {"journal": [asdict(decision) for decision in self.journal]}
-        made = self.executable if self.template is None else self.template
-        save_executable(made, path, json.loads(json.dumps(notes, default=str)))
+        write(self, path)
 
 
 def compile(
@@ -161,13 +159,22 @@ def load(path: str | os.PathLike[str]) -> Compiled:
     The file holds machine code: load only files that you trust as you trust a program.
     """
     saved = load_executable(path)
-    decisions = tuple(
-        Decision(**{**entry, "subject": tuple(entry["subject"])})
-        for entry in saved.notes.get("journal", ())
-    )
     if isinstance(saved.made, Template):
-        return Compiled(saved.made.at_hand(), Journal(decisions), template=saved.made)
-    return Compiled(saved.made, Journal(decisions))
+        return Compiled(saved.made.at_hand(), journal_of(saved), template=saved.made)
+    return Compiled(saved.made, journal_of(saved))
+
+
+def write(compiled: Compiled, path: str | os.PathLike[str], **notes: Any) -> None:
+    """Write a compiled model to one file, with these notes beside its journal."""
+    notes["journal"] = [asdict(decision) for decision in compiled.journal]
+    made = compiled.executable if compiled.template is None else compiled.template
+    save_executable(made, path, json.loads(json.dumps(notes, default=str)))
+
+
+def journal_of(saved: Saved) -> Journal:
+    """The journal that `write` kept with a program."""
+    entries = saved.notes.get("journal", ())
+    return Journal(tuple(Decision(**{**e, "subject": tuple(e["subject"])}) for e in entries))
 
 
 def arrange(names: Sequence[str], feeds: Mapping[str, Any], model: str) -> list[Any]:

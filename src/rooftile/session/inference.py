@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from rooftile.core.errors import (
     UnsupportedType,
 )
 from rooftile.core.journal import Decision
+from rooftile.core.signature import Signature
 from rooftile.ir.program import Program
 from rooftile.native import Stop
 from rooftile.native.locks import new_lock
@@ -24,7 +26,8 @@ from rooftile.session.binding import IOBinding, written_into
 from rooftile.session.compiled import Compiled, arrange, compile
 from rooftile.session.explanation import explained, programs_of
 from rooftile.session.fitting import closed, fitting, shape_of, wanted
-from rooftile.session.guard import check_shapes, guarded
+from rooftile.session.guard import check_memory, check_shapes, guarded
+from rooftile.session.kept import kept
 from rooftile.session.narrow import Boundary
 from rooftile.session.notices import say_what_has_no_effect
 from rooftile.session.options import (
@@ -88,12 +91,11 @@ class InferenceSession:
         self._compile_options = checked(self._options)
         say_what_has_no_effect(self._options, ignored)
         self._trace = trace or trace_of(self._options)
-        from rooftile.frontends.onnx import load, overridable, signature
-
-        with guarded("the model"):
-            self._model = with_initializers(path_or_bytes, self._options)
-            loaded = load(self._model)
-            found = signature(loaded)
+        self._model = path_or_bytes
+        self._kept = (
+            None if self._options.initializers else kept(self._model, self._compile_options)
+        )
+        found = self._signature()
         known = fixed_dims(found.inputs, self._options)
         self._inputs = [node_arg(item, known) for item in found.inputs]
         self._outputs = [node_arg(item, known) for item in found.outputs]
@@ -102,7 +104,7 @@ class InferenceSession:
         self._output_names = list(dict.fromkeys(item.name for item in self._outputs))
         self._every = [self._output_names.index(item.name) for item in self._outputs]
         """The place of each output among those of a program, which has none twice."""
-        self._defaults = {item.name: node_arg(item, known) for item in overridable(loaded)}
+        self._defaults = {item.name: node_arg(item, known) for item in found.overridable}
         self._variants: dict[frozenset[str], InferenceSession] = {}
         self._name = found.graph_name or "the model"
         ranked = [item.ranked for item in found.inputs]
@@ -300,11 +302,33 @@ class InferenceSession:
                 self._variants[names] = InferenceSession(model, self._options, trace=self._trace)
             return self._variants[names]
 
+    def _signature(self) -> Signature:
+        """What the model takes and gives: from disk, or from the model, which is looked over."""
+        found = self._kept.signature() if self._kept else None
+        if found is not None:
+            return found
+        from rooftile.frontends.onnx import external_files, load, signature
+
+        with guarded("the model"):
+            self._model = with_initializers(self._model, self._options)
+            loaded = load(self._model)
+            found = signature(loaded)
+        if self._kept:
+            self._kept.note(found, external_files(loaded))
+        return found
+
     def _compile(self, shapes: Shapes, open_dims: bool = False) -> Compiled:
         check_shapes(self._name, shapes)
+        compiled = self._kept.program(shapes) if self._kept else None
+        if compiled is not None:
+            check_memory(compiled.program)
+            return compiled
+        began = perf_counter()
         named = dict(zip(self._input_names, shapes, strict=True))
         compiled = compile(self._model, self._compile_options, named, open_dims)
         compiled.compilation = None  # its graph holds the weights a second time
+        if self._kept:
+            self._kept.keep(compiled, shapes, perf_counter() - began)
         return compiled
 
     def _start(self, shapes: Shapes) -> None:

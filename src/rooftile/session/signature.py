@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from rooftile.frontends.onnx import Argument, Signature
+    from rooftile.core.signature import Argument, Signature
     from rooftile.session.options import SessionOptions
 
 

@@ -1,5 +1,6 @@
 """The ONNX reader: a model file becomes a Graph of canonical ops. Files are not trusted."""
 
+from rooftile.frontends.onnx.external import external_files
 from rooftile.frontends.onnx.load import load
 from rooftile.frontends.onnx.part import Part, read_part
 from rooftile.frontends.onnx.read import read
@@ -13,22 +14,20 @@ from rooftile.frontends.onnx.segments import (
     outline,
     value_part,
 )
-from rooftile.frontends.onnx.signature import Argument, Signature, signature
-from rooftile.frontends.onnx.weights import overridable, overridden, replaced
+from rooftile.frontends.onnx.signature import signature
+from rooftile.frontends.onnx.weights import overridden, replaced
 
 __all__ = [
-    "Argument",
     "ControlStep",
     "HostStep",
     "Outline",
     "Part",
-    "Signature",
     "Step",
     "can_host",
+    "external_files",
     "host_part",
     "load",
     "outline",
-    "overridable",
     "overridden",
     "read",
     "read_part",

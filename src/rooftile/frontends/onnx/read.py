@@ -7,11 +7,12 @@ from collections.abc import Callable, Mapping, Sequence
 
 import rooftile.frontends.onnx.families  # noqa: F401  (registers every reader)
 from rooftile.core.errors import InvalidModel, RooftileError, UnsupportedOp
+from rooftile.core.signature import Argument
 from rooftile.core.symbolic import Symbols
 from rooftile.frontends.onnx.functions import local_functions
 from rooftile.frontends.onnx.load import Loaded, Model, load
 from rooftile.frontends.onnx.nodes import NodeReader, Scope
-from rooftile.frontends.onnx.signature import Argument, signature_of
+from rooftile.frontends.onnx.signature import signature_of
 from rooftile.frontends.onnx.tensors import held_type
 from rooftile.frontends.onnx.weights import array_of_weight, weights_of
 from rooftile.ir.graph import Graph, Value

@@ -13,6 +13,7 @@ from functools import cached_property
 from typing import Any, TypeAlias
 
 from rooftile.core.errors import UnsupportedOp
+from rooftile.core.signature import Argument
 from rooftile.frontends.onnx.attributes import plain_attributes
 from rooftile.frontends.onnx.bodies import reads
 from rooftile.frontends.onnx.context import Context
@@ -20,7 +21,7 @@ from rooftile.frontends.onnx.functions import has_function
 from rooftile.frontends.onnx.load import Loaded
 from rooftile.frontends.onnx.part import Part
 from rooftile.frontends.onnx.registry import find
-from rooftile.frontends.onnx.signature import Argument, signature_of
+from rooftile.frontends.onnx.signature import signature_of
 from rooftile.host import find_body
 
 TENSOR, STRING = "tensor", "string"

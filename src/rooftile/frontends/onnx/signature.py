@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import Any
 
+from rooftile.core.signature import NO_VERSION, Argument, Signature
 from rooftile.frontends.onnx.load import Model, load
 
 _TYPE_NAMES = {
@@ -35,45 +35,14 @@ _TYPE_NAMES = {
     25: "uint2",
     26: "int2",
 }
-NO_VERSION = (1 << 63) - 1
-"""The version of a model that has none, as for onnxruntime."""
+FIRST_OVERRIDABLE = 4
+"""The version of the format from which on an initializer that is an input as well is a default."""
 MAX_NESTING = 8
 """How deep sequences, maps and optionals may hold one another."""
 
 
-@dataclass(frozen=True)
-class Argument:
-    """An input or output. A dim is an int, the name of a symbol, or None where nothing is known.
-
-    `type` is written as onnxruntime writes it: "tensor(float)". `denotations`: what the dims mean,
-    such as "DATA_BATCH"; empty where the file does not say. `ranked`: False where the file gives no
-    shape at all, which then is () here.
-    """
-
-    name: str
-    shape: tuple[int | str | None, ...]
-    type: str
-    denotations: tuple[str, ...] = ()
-    ranked: bool = True
-
-
-@dataclass(frozen=True)
-class Signature:
-    """Inputs and outputs in the order of the file, and what the file says about itself."""
-
-    inputs: tuple[Argument, ...]
-    outputs: tuple[Argument, ...]
-    graph_name: str = ""
-    graph_description: str = ""
-    description: str = ""
-    domain: str = ""
-    producer_name: str = ""
-    version: int = NO_VERSION
-    custom_metadata_map: dict[str, str] = field(default_factory=dict)
-
-
 def signature(model: Model) -> Signature:
-    """The signature of a model; initializers that older files list as inputs are left out."""
+    """The signature of a model; initializers that files list as inputs are none."""
     return signature_of(load(model).proto)
 
 
@@ -82,6 +51,7 @@ def signature_of(proto: Any) -> Signature:
     graph = proto.graph
     weights = {tensor.name for tensor in graph.initializer}
     weights.update(sparse.values.name for sparse in graph.sparse_initializer)
+    listed = [item for item in graph.input if item.name in weights]
     return Signature(
         tuple(argument_of(item) for item in graph.input if item.name not in weights),
         tuple(argument_of(item) for item in graph.output),
@@ -92,6 +62,7 @@ def signature_of(proto: Any) -> Signature:
         proto.producer_name,
         int(proto.model_version) if proto.HasField("model_version") else NO_VERSION,
         {item.key: item.value for item in proto.metadata_props},
+        tuple(map(argument_of, listed)) if proto.ir_version >= FIRST_OVERRIDABLE else (),
     )
 
 

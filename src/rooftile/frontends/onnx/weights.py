@@ -10,13 +10,9 @@ import onnx
 
 from rooftile.core.errors import InvalidModel
 from rooftile.frontends.onnx.load import Loaded, Model, load
-from rooftile.frontends.onnx.signature import Argument, argument_of
 from rooftile.frontends.onnx.sparse import to_dense
 from rooftile.frontends.onnx.tensors import to_array
 from rooftile.ir.graph import Array
-
-FIRST_OVERRIDABLE = 4
-"""The version of the format from which on an initializer that is an input as well is a default."""
 
 
 def weights_of(graph: Any) -> dict[str, Any]:
@@ -29,16 +25,6 @@ def weights_of(graph: Any) -> dict[str, Any]:
 def array_of_weight(proto: Any, folder: Path | None) -> Array:
     """The array in one of these protos."""
     return to_dense(proto, folder) if hasattr(proto, "indices") else to_array(proto, folder)
-
-
-def overridable(model: Model) -> list[Argument]:
-    """The initializers that a run may give other values, in the order of the file's inputs."""
-    loaded = load(model)
-    proto = loaded.proto
-    if proto.ir_version < FIRST_OVERRIDABLE:
-        return []
-    weights = weights_of(proto.graph)
-    return [argument_of(info) for info in proto.graph.input if info.name in weights]
 
 
 def overridden(model: Model, names: frozenset[str]) -> Loaded:
