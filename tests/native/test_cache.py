@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from importlib import metadata
 from pathlib import Path
 
 import pytest
@@ -173,9 +174,9 @@ def test_the_default_cache_follows_the_environment(
 
 def test_a_tree_that_is_not_installed_has_keys_too(monkeypatch: pytest.MonkeyPatch) -> None:
     def missing(_: str) -> str:
-        raise cache_module.metadata.PackageNotFoundError
+        raise metadata.PackageNotFoundError
 
-    monkeypatch.setattr(cache_module.metadata, "version", missing)
+    monkeypatch.setattr(metadata, "version", missing)
     cache_module._version.cache_clear()
     assert cache_module._version() == "unknown"
     cache_module._version.cache_clear()

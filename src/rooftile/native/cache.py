@@ -5,19 +5,18 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-import tempfile
 import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from importlib import metadata
 from pathlib import Path
-
-import llvmlite
-import llvmlite.binding as llvm
 
 from rooftile.core.errors import InvalidOption
 from rooftile.native.assemble import assemble
+from rooftile.native.files import cache_folder, remove, write_atomic
+from rooftile.native.host_cpu import llvm_stamp
+from rooftile.native.image import MAGIC as IMAGE_FORMAT
+from rooftile.native.library import link
 from rooftile.native.target import Target
 
 MOST_REMOVED = 4096
@@ -67,7 +66,7 @@ class ObjectCache:
             return None
         data = _unseal(raw)
         if data is None:
-            _remove(path)
+            remove(path)
             return None
         _touch(path)
         return data
@@ -94,7 +93,7 @@ class ObjectCache:
     def clear(self) -> None:
         """Remove every entry."""
         for _, _, path in self._entries():
-            _remove(path)
+            remove(path)
         with self._lock:
             self._held = None
 
@@ -127,15 +126,9 @@ class ObjectCache:
         for _, size, path in entries[:-1][:MOST_REMOVED]:  # the last is the one just written
             if held <= self.limit_bytes * 9 // 10 and count <= self.limit_entries * 9 // 10:
                 break
-            _remove(path)
+            remove(path)
             held, count = held - size, count - 1
         return held, count
-
-
-def cache_folder() -> Path:
-    """Where rooftile keeps files: $ROOFTILE_CACHE, else ~/.cache/rooftile."""
-    chosen = os.environ.get("ROOFTILE_CACHE")
-    return Path(chosen) if chosen else Path(os.path.expanduser("~")) / ".cache" / "rooftile"
 
 
 def default_cache() -> ObjectCache:
@@ -146,7 +139,7 @@ def default_cache() -> ObjectCache:
 def build(
     texts: Sequence[str], target: Target, cache: ObjectCache | None = None, level: int = 1
 ) -> list[bytes]:
-    """The objects of the distinct texts, in order of first appearance, ready for `Library`.
+    """The objects of the distinct texts, in order of first appearance, ready for `link`.
 
     `cache` is `default_cache()` where None.
     """
@@ -162,28 +155,27 @@ def build(
     return objects
 
 
+def build_code(text: str, target: Target, cache: ObjectCache | None = None) -> bytes:
+    """Linked code of one text, ready for `Library`. Where the cache has it, LLVM is not loaded."""
+    kept = default_cache() if cache is None else cache
+    facts = (text, target, llvm_stamp(), IMAGE_FORMAT)
+    key = hashlib.sha256(repr(facts).encode()).hexdigest()
+    code = kept.get(key)
+    if code is None:
+        code = link(build([text], target, kept))
+        kept.put(key, code)
+    return code
+
+
 def object_key(text: str, target: Target, level: int = 1) -> str:
     """SHA-256 of everything that decides an object's bytes, as hex."""
+    import llvmlite
+    import llvmlite.binding as llvm
+
     maker = (llvmlite.__version__, llvm.llvm_version_info, _version())
     digest = hashlib.sha256(repr((target, level, maker)).encode())
     digest.update(b"\0" + text.encode())
     return digest.hexdigest()
-
-
-def write_atomic(path: Path, data: bytes) -> bool:
-    """Write a file whole or not at all; False where the folder cannot be written."""
-    temporary: str | None = None
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        handle, temporary = tempfile.mkstemp(prefix=".", suffix=".tmp", dir=path.parent)
-        with os.fdopen(handle, "wb") as file:
-            file.write(data)
-        os.replace(temporary, path)
-    except OSError:
-        if temporary is not None:
-            _remove(Path(temporary))
-        return False
-    return True
 
 
 @lru_cache(maxsize=8)
@@ -193,6 +185,8 @@ def _cache_at(folder: Path) -> ObjectCache:
 
 @lru_cache(maxsize=1)
 def _version() -> str:
+    from importlib import metadata  # takes a while, which only compiling needs
+
     try:
         return metadata.version("rooftile")
     except metadata.PackageNotFoundError:
@@ -208,13 +202,6 @@ def _unseal(raw: bytes) -> bytes | None:
     digest, data = raw[len(_MAGIC) : start], raw[start:]
     sound = raw.startswith(_MAGIC) and hashlib.sha256(data).digest() == digest
     return data if sound else None
-
-
-def _remove(path: Path) -> None:
-    try:
-        path.unlink()
-    except OSError:  # gone already, or a folder that cannot be written
-        return
 
 
 def _touch(path: Path) -> None:

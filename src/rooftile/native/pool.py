@@ -14,7 +14,7 @@ import numpy as np
 from rooftile.core.errors import InvalidOption
 from rooftile.native import pool_text as layout
 from rooftile.native.aligned import aligned
-from rooftile.native.cache import build
+from rooftile.native.cache import build_code
 from rooftile.native.library import Library
 from rooftile.native.target import host_target
 
@@ -34,7 +34,7 @@ class Pool:
     """
 
     def __init__(self) -> None:
-        self.library = Library(build([layout.pool_text(host_target())], host_target()))
+        self.library = Library(build_code(layout.pool_text(host_target()), host_target()))
         self._native_run = ctypes.CFUNCTYPE(
             ctypes.c_int32, *[ctypes.c_void_p] * 3, *[ctypes.c_int64] * 4
         )(self.library.address("pool_run"))
