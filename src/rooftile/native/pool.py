@@ -24,6 +24,8 @@ SPIN_S = 50e-6
 HOT_S, COLD_S = 20e-6, 150e-6
 """Least expected work of a call that is shared, and least work ahead that parked helpers are woken
 for."""
+TIMING_S = 2e-4
+"""How long the counter that helpers spin by is watched for its rate."""
 GRAIN_S = 5e-6
 """Expected work of one ticket."""
 
@@ -120,7 +122,7 @@ def _ticks_per_second(library: Library) -> float:
     """The rate of the counter that native code reads."""
     read = ctypes.CFUNCTYPE(ctypes.c_uint64)(library.address("pool_ticks"))
     start, first = time.perf_counter(), read()
-    time.sleep(0.002)
+    time.sleep(TIMING_S)
     end, last = time.perf_counter(), read()
     return max(1e6, float(last - first) / (end - start))
 
