@@ -5,18 +5,19 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
 from rooftile.core.errors import InvalidOption
+from rooftile.core.version import version
 from rooftile.native.assemble import assemble
-from rooftile.native.files import cache_folder, remove, write_atomic
+from rooftile.native.files import cache_folder, remove, remove_stale, write_atomic
 from rooftile.native.host_cpu import llvm_stamp
 from rooftile.native.image import MAGIC as IMAGE_FORMAT
 from rooftile.native.library import link
+from rooftile.native.locks import new_lock
 from rooftile.native.target import Target
 
 MOST_REMOVED = 4096
@@ -53,7 +54,7 @@ class ObjectCache:
             )
         self.folder = Path(folder)
         self.limit_bytes, self.limit_entries = limit_bytes, limit_entries
-        self._lock = threading.Lock()
+        self._lock = new_lock()
         self._held: tuple[int, int] | None = None
         """Bytes and entries, as far as this process knows."""
 
@@ -94,6 +95,7 @@ class ObjectCache:
         """Remove every entry."""
         for _, _, path in self._entries():
             remove(path)
+        remove_stale(self.folder)
         with self._lock:
             self._held = None
 
@@ -119,6 +121,7 @@ class ObjectCache:
 
     def _evict(self) -> tuple[int, int]:
         """What is held once the oldest entries went, a tenth below the limits to do it rarely."""
+        remove_stale(self.folder)
         entries = self._entries()
         held, count = sum(size for _, size, _ in entries), len(entries)
         if held <= self.limit_bytes and count <= self.limit_entries:
@@ -172,7 +175,7 @@ def object_key(text: str, target: Target, level: int = 1) -> str:
     import llvmlite
     import llvmlite.binding as llvm
 
-    maker = (llvmlite.__version__, llvm.llvm_version_info, _version())
+    maker = (llvmlite.__version__, llvm.llvm_version_info, version())
     digest = hashlib.sha256(repr((target, level, maker)).encode())
     digest.update(b"\0" + text.encode())
     return digest.hexdigest()
@@ -181,16 +184,6 @@ def object_key(text: str, target: Target, level: int = 1) -> str:
 @lru_cache(maxsize=8)
 def _cache_at(folder: Path) -> ObjectCache:
     return ObjectCache(folder)
-
-
-@lru_cache(maxsize=1)
-def _version() -> str:
-    from importlib import metadata  # takes a while, which only compiling needs
-
-    try:
-        return metadata.version("rooftile")
-    except metadata.PackageNotFoundError:
-        return "unknown"
 
 
 def _seal(data: bytes) -> bytes:

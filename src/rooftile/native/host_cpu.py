@@ -41,7 +41,7 @@ def described_host() -> Description:
     if found is None:
         found = ask_llvm()
         if path:
-            write_atomic(path, json.dumps(found).encode())
+            write_atomic(path, json.dumps([*found, _digest(found)]).encode())
     return found
 
 
@@ -80,5 +80,12 @@ def _read(path: Path) -> Description | None:
         found = json.loads(path.read_bytes())
     except (OSError, ValueError):
         return None
-    sound = isinstance(found, list) and [type(item) for item in found] == [str] * 3
-    return (found[0], found[1], found[2]) if sound else None
+    if not isinstance(found, list) or [type(item) for item in found] != [str] * 4:
+        return None
+    triple, cpu, features, digest = found
+    return (triple, cpu, features) if digest == _digest((triple, cpu, features)) else None
+
+
+def _digest(found: Description) -> str:
+    """Tells a damaged file: features that are not there would end the process."""
+    return hashlib.sha256("\n".join(found).encode()).hexdigest()

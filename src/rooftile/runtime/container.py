@@ -29,6 +29,7 @@ from rooftile.ir.program import parse, to_text
 from rooftile.native import Code, FilePart, Library, Target, host_target
 from rooftile.runtime.executable import Executable
 from rooftile.runtime.host_call import HostFunction
+from rooftile.runtime.template import Template
 
 MAGIC = b"ROOFTIL\x02"
 _ALIGNS = (64, 4096, 64)
@@ -38,28 +39,29 @@ _START = len(MAGIC) + 8
 
 @dataclass(frozen=True)
 class Saved:
-    """What a file held: the executable, and the notes of whoever saved it."""
+    """What a file held: a program, of open dims or not, and the notes of whoever saved it."""
 
-    executable: Executable
+    made: Executable | Template
     notes: Mapping[str, Any] = field(default_factory=dict)
 
 
 def save(
-    executable: Executable,
+    made: Executable | Template,
     path: str | os.PathLike[str],
     notes: Mapping[str, Any] | None = None,
     target: Target | None = None,
 ) -> None:
-    """Write an executable to one file, whole or not at all. `notes` must be JSON-able.
+    """Write an executable, or one for many shapes, to one file, whole or not at all. `notes` must
+    be JSON-able.
 
     `target`: what the code was made for, the host where None. OSError where the file cannot
     be written.
     """
-    program = to_text(executable.program).encode()
-    sections: list[Any] = [program, executable.code, executable.constants]
+    program = to_text(made.program).encode()
+    sections: list[Any] = [program, made.code, made.constants]
     header = {
         "target": asdict(target or host_target()),
-        "symbols": executable.symbols,
+        "symbols": made.functions,
         "sizes": [len(section) for section in sections],
         "digest": _digest(sections[:-1]),
         "notes": dict(notes or {}),
@@ -78,9 +80,16 @@ def load(
     """
     name = os.fspath(path)
     try:
-        with open(path, "rb") as file:
-            mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-            return _load(mapped, file.fileno(), name, host_functions)
+        file = open(path, "rb")  # noqa: SIM115 (closed below)
+    except OSError as error:
+        raise InvalidModel(f"{name} cannot be read: {error.strerror or error}") from error
+    with file:
+        return _load(_mapped(file.fileno(), name), file.fileno(), name, host_functions)
+
+
+def _mapped(descriptor: int, name: str) -> mmap.mmap:
+    try:
+        return mmap.mmap(descriptor, 0, access=mmap.ACCESS_READ)
     except ValueError as error:  # an empty file cannot be mapped
         raise InvalidModel(f"{name} is empty, not a saved model") from error
     except OSError as error:
@@ -101,18 +110,13 @@ def _load(
     _check_target(header["target"], name)
     try:
         program = parse(bytes(text).decode())
-        library = Library(code, FilePart(descriptor, starts[1]))
-        executable = Executable(
-            program,
-            code,
-            header["symbols"],
-            np.frombuffer(constants, np.uint8),
-            host_functions,
-            library,
-        )
+        functions, library = header["symbols"], Library(code, FilePart(descriptor, starts[1]))
+        given = (program, code, functions, np.frombuffer(constants, np.uint8))
+        if program.symbols is None:
+            return Saved(Executable(*given, host_functions, library), header["notes"])
+        return Saved(Template(*given, program.symbols, library), header["notes"])
     except (InvalidIR, NativeError, UnicodeDecodeError) as error:
         raise InvalidModel(f"{name} holds a program that cannot run: {error}") from error
-    return Saved(executable, header["notes"])
 
 
 def _digest(parts: Sequence[Code]) -> str:
