@@ -6,7 +6,7 @@ themselves, which LLVM links at each start.
 
 from __future__ import annotations
 
-import platform
+import os
 import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -84,4 +84,4 @@ def _load(code: Code, part: FilePart | None) -> Linked | _Loaded:
 
 def _has_images() -> bool:
     """Whether this process can load images."""
-    return sys.platform == "linux" and platform.machine() in ("x86_64", "AMD64")
+    return sys.platform == "linux" and os.uname().machine == "x86_64"
