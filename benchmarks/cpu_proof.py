@@ -33,7 +33,7 @@ from rooftile.ir.tile.layout import pack, unpack  # noqa: E402
 from rooftile.machine import peak_flops  # noqa: E402
 from rooftile.native.aligned import aligned  # noqa: E402
 from rooftile.native.assemble import assemble  # noqa: E402
-from rooftile.native.library import Library  # noqa: E402
+from rooftile.native.library import Library, link  # noqa: E402
 from rooftile.native.target import host_target  # noqa: E402
 
 Symbols = Mapping[str, int]
@@ -64,7 +64,7 @@ def measure(kernel: Kernel, symbols: Symbols) -> dict[str, float]:
     rng = np.random.default_rng(0)
     target = host_target()
     text = emit(kernel, target)
-    library = Library([assemble(text.text, target)])
+    library = Library(link([assemble(text.text, target)]))
     arrays: dict[str, Any] = {}
     memory: dict[str, Any] = {}
     for buf in kernel.bufs:

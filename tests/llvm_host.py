@@ -27,7 +27,7 @@ from rooftile.ir.tile.text import parse
 from rooftile.ir.tile.verify import verify
 from rooftile.native.assemble import assemble
 from rooftile.native.bounds import checks_bounds
-from rooftile.native.library import Library
+from rooftile.native.library import Library, link
 from rooftile.native.target import Target, host_target
 
 Array = npt.NDArray[np.generic]
@@ -83,7 +83,7 @@ class Outcome:
 
 @lru_cache(maxsize=512)
 def _compiled(text: str, target: Target, level: int) -> Library:
-    return Library([assemble(text, target, level)])
+    return Library(link([assemble(text, target, level)]))
 
 
 def execute(

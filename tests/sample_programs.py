@@ -8,7 +8,7 @@ import numpy as np
 
 from rooftile.codegen.llvm.entry import entry_text
 from rooftile.ir.program import Arg, Buffer, Copy, HostCall, KernelFacts, Launch, Port, Program
-from rooftile.native import assemble, host_target
+from rooftile.native import assemble, host_target, link
 from rooftile.runtime import Executable
 
 KERNELS = """
@@ -99,7 +99,7 @@ def executable(program: Program = PROGRAM, **options: object) -> Executable:
     """The sample, linked."""
     target = host_target()
     objects = [assemble(KERNELS, target), assemble(entry_text(program, SYMBOLS), target)]
-    return Executable(program, objects, SYMBOLS, WEIGHTS.tobytes(), **options)  # type: ignore[arg-type]
+    return Executable(program, link(objects), SYMBOLS, WEIGHTS.tobytes(), **options)  # type: ignore[arg-type]
 
 
 def feeds(index: int = 2) -> list[np.ndarray]:

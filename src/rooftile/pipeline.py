@@ -76,9 +76,9 @@ def compile_graph(
     built = build(plan, machine, options.threads)
     symbols, template = symbols_in(graph.inputs), None
     if symbols is None:
-        executable = Executable(built.program, built.objects, built.symbols, built.constants)
+        executable = Executable(built.program, built.code, built.symbols, built.constants)
     else:
-        template = Template(built.program, built.objects, built.symbols, built.constants, symbols)
+        template = Template(built.program, built.code, built.symbols, built.constants, symbols)
         executable = template.at_hand()
     regions = tuple(work.region for work in plan.works)
     return Compilation(

@@ -17,7 +17,7 @@ from rooftile.codegen.llvm.entry import entry_text
 from rooftile.codegen.llvm.state import State
 from rooftile.core.errors import OutOfBounds
 from rooftile.ir.program import Arg, Buffer, Copy, Launch, Loop, Program
-from rooftile.native import assemble, default_cache, host_target
+from rooftile.native import assemble, default_cache, host_target, link
 from rooftile.native.bounds import SWITCH
 from rooftile.pipeline import compile_graph
 from rooftile.runtime import Executable, executable, load, save
@@ -36,7 +36,7 @@ def linked(program: Program, reach: dict[str, tuple[int, ...]]) -> Executable:
     """The sample with a checked entry."""
     text = entry_text(program, samples.SYMBOLS, reach=reach)
     objects = [assemble(source, host_target()) for source in (samples.KERNELS, text)]
-    return Executable(program, objects, samples.SYMBOLS, samples.WEIGHTS.tobytes())
+    return Executable(program, link(objects), samples.SYMBOLS, samples.WEIGHTS.tobytes())
 
 
 def refused(program: Program, reach: dict[str, tuple[int, ...]]) -> str:
@@ -127,7 +127,7 @@ def test_a_kernel_that_reports_nothing() -> None:
         entry_text(samples.PROGRAM, samples.SYMBOLS),
     ]
     objects = [assemble(source, host_target()) for source in sources]
-    made = Executable(samples.PROGRAM, objects, samples.SYMBOLS, samples.WEIGHTS.tobytes())
+    made = Executable(samples.PROGRAM, link(objects), samples.SYMBOLS, samples.WEIGHTS.tobytes())
     with pytest.raises(OutOfBounds, match=r"'Gather_1', 'Squeeze_2': .*nothing is known of it"):
         made.run(samples.feeds(4))
 

@@ -22,7 +22,7 @@ from rooftile.codegen.llvm.values import Val, constant
 from rooftile.ir.tile import Kernel
 from rooftile.ir.tile.layout import pack
 from rooftile.ir.tile.text import parse
-from rooftile.native import Library, assemble, host_target
+from rooftile.native import Library, assemble, host_target, link
 from rooftile.native.bounds import OUTSIDE, SWITCH, Violation, take_violation
 from rooftile.native.target import Target
 
@@ -149,7 +149,7 @@ def call(
 ) -> Run:
     """Call a function on memory between guard pages: an access that is made nonetheless ends the
     process, or changes a canary."""
-    library = Library([assemble(text, target, 0)])
+    library = Library(link([assemble(text, target, 0)]))
     function = ctypes.CFUNCTYPE(ctypes.c_int32)(library.address(symbol))
     *pointers, scratch = [ctypes.c_void_p(memory.address) for memory in memories]
     code = int(function(*pointers, *map(ctypes.c_int64, sizes), scratch))
@@ -336,7 +336,7 @@ def test_every_access_has_its_check(isa: Target) -> None:
 
 def test_a_report_is_given_once() -> None:
     kernel = parse("kernel once\n  memory X: f32[1]\n  memory Y: f32[]\n  Y[] := X[1]\n")
-    library = Library([assemble(emit(kernel, host_target()).text, host_target())])
+    library = Library(link([assemble(emit(kernel, host_target()).text, host_target())]))
     function = ctypes.CFUNCTYPE(ctypes.c_int32)(library.address("once"))
     assert take_violation(library, "once") is None
     held = np.zeros(4, np.float32)

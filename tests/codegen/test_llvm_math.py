@@ -17,7 +17,7 @@ import pytest
 
 from rooftile.codegen.llvm import emit
 from rooftile.ir.tile.text import parse
-from rooftile.native import Library, assemble, host_target
+from rooftile.native import Library, assemble, host_target, link
 
 Array = npt.NDArray[np.generic]
 STEP = 4099
@@ -62,7 +62,7 @@ kernel math
   Y[i] := {function}(X[i])
 """
     made = emit(parse(text), host_target())
-    library = Library([assemble(made.text, host_target())])
+    library = Library(link([assemble(made.text, host_target())]))
     kernel = ctypes.CFUNCTYPE(ctypes.c_int32, *[ctypes.c_void_p] * 3)(library.address(made.symbol))
     y = np.empty_like(x)
     scratch = np.zeros(max(1, made.scratch_bytes), np.uint8)

@@ -45,7 +45,7 @@ def right(one: Compilation, several: Compilation, given: Arrays, runs: int = 3) 
     """Equal to the last bit with helpers and without; close to what is compiled for one thread,
     whose register tiles may be larger, so that sums are made in another order."""
     made = several.executable
-    alone = Executable(made.program, made.objects, made.functions, made.constants)
+    alone = Executable(made.program, made.code, made.functions, made.constants)
     alone.pool = None
     wanted = alone.run(given)
     for _ in range(runs):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from importlib import metadata
+
 import pytest
 
 import rooftile as rt
@@ -10,10 +12,10 @@ from rooftile.core import version as module
 
 def test_a_tree_that_is_not_installed_has_a_version_too(monkeypatch: pytest.MonkeyPatch) -> None:
     def missing(_: str) -> str:
-        raise module.metadata.PackageNotFoundError
+        raise metadata.PackageNotFoundError
 
     assert rt.__version__ == rt.get_version_string() == module.version()
-    monkeypatch.setattr(module.metadata, "version", missing)
+    monkeypatch.setattr(metadata, "version", missing)
     module.version.cache_clear()
     assert module.version() == "unknown"
     module.version.cache_clear()

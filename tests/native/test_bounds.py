@@ -7,7 +7,7 @@ import ctypes
 import pytest
 
 from rooftile.core.errors import InvalidOption
-from rooftile.native import Library, assemble, host_target
+from rooftile.native import Library, assemble, host_target, link
 from rooftile.native.bounds import SWITCH, Violation, checks_bounds, record_symbol, take_violation
 
 TEXT = """
@@ -39,7 +39,7 @@ def test_a_switch_that_is_not_known(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_report_is_taken_once() -> None:
-    library = Library([assemble(TEXT, host_target())])
+    library = Library(link([assemble(TEXT, host_target())]))
     assert record_symbol("f") == "f.bounds"
     assert take_violation(library, "f") is None
     ctypes.CFUNCTYPE(ctypes.c_int32)(library.address("f"))()
@@ -50,5 +50,5 @@ def test_a_report_is_taken_once() -> None:
 
 
 def test_a_library_without_records_reports_nothing() -> None:
-    library = Library([assemble("define i32 @g() {\n  ret i32 2\n}\n", host_target())])
+    library = Library(link([assemble("define i32 @g() {\n  ret i32 2\n}\n", host_target())]))
     assert take_violation(library, "g") is None

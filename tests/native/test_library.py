@@ -10,7 +10,7 @@ import threading
 import pytest
 
 from rooftile.core.errors import NativeError
-from rooftile.native import Library, assemble, host_target
+from rooftile.native import Library, assemble, host_target, link
 
 CALLER = """
 declare double @inner(double)
@@ -43,12 +43,12 @@ define internal double @helper(double %x) {
 Double = ctypes.CFUNCTYPE(ctypes.c_double, ctypes.c_double)
 
 
-def _objects(*texts: str) -> list[bytes]:
-    return [assemble(text, host_target()) for text in texts]
+def _code(*texts: str) -> bytes:
+    return link([assemble(text, host_target()) for text in texts])
 
 
 def test_objects_call_one_another_and_libm() -> None:
-    library = Library(_objects(CALLER, CALLED))
+    library = Library(_code(CALLER, CALLED))
     outer = Double(library.address("outer"))
     assert outer(0.5) == pytest.approx(3 * (math.erf(0.5) + 1))
     assert ctypes.c_int64.from_address(library.address("calls")).value == 1
@@ -57,22 +57,22 @@ def test_objects_call_one_another_and_libm() -> None:
 
 def test_two_libraries_may_define_one_name() -> None:
     constant = "define double @outer(double %x) {{\n  ret double {}\n}}\n"
-    first, second = (Library(_objects(constant.format(value))) for value in ("1.0", "2.0"))
+    first, second = (Library(_code(constant.format(value))) for value in ("1.0", "2.0"))
     assert Double(first.address("outer"))(0.0) == 1.0
     assert Double(second.address("outer"))(0.0) == 2.0
 
 
 def test_dropping_a_library_leaves_others_alone() -> None:
-    kept = Library(_objects(CALLER, CALLED))
+    kept = Library(_code(CALLER, CALLED))
     outer = Double(kept.address("outer"))
     for _ in range(20):
-        Library(_objects(CALLER, CALLED)).address("outer")
+        Library(_code(CALLER, CALLED)).address("outer")
     gc.collect()
     assert outer(0.0) == 3.0
 
 
 def test_addresses_may_be_asked_for_from_threads() -> None:
-    library = Library(_objects(CALLER, CALLED))
+    library = Library(_code(CALLER, CALLED))
     found: list[int] = []
     ask = [threading.Thread(target=lambda: found.append(library.address("outer"))) for _ in "1234"]
     for thread in ask:
@@ -85,26 +85,28 @@ def test_addresses_may_be_asked_for_from_threads() -> None:
 
 def test_no_objects_define_nothing() -> None:
     with pytest.raises(NativeError, match=r"no object of the library defines 'f'"):
-        Library([]).address("f")
+        Library(link([])).address("f")
 
 
 def test_a_name_that_is_not_there() -> None:
     with pytest.raises(NativeError, match=r"no object of the library defines 'nothing'"):
-        Library(_objects(CALLED)).address("nothing")
+        Library(_code(CALLED)).address("nothing")
 
 
 def test_a_callee_that_is_missing() -> None:
-    with pytest.raises(NativeError, match=r"'outer' could not be linked, something that it calls"):
-        Library(_objects(CALLER)).address("outer")
+    with pytest.raises(
+        NativeError, match=r"calls 'inner', which is missing from the objects and this process"
+    ):
+        Library(_code(CALLER))
 
 
 def test_a_name_defined_twice() -> None:
     with pytest.raises(
         NativeError, match=r"2 objects .*: duplicate definition of symbol '(inner|calls)'"
     ):
-        Library(_objects(CALLED, CALLED)).address("inner")
+        _code(CALLED, CALLED)
 
 
 def test_bytes_that_are_no_object() -> None:
     with pytest.raises(NativeError, match=r"1 objects could not be linked: .*not recognized"):
-        Library([b"nonsense" * 20])
+        link([b"nonsense" * 20])

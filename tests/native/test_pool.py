@@ -14,7 +14,7 @@ import numpy.typing as npt
 import pytest
 
 from rooftile.native import assemble, cross_target, host_target, pool_text
-from rooftile.native.library import Library
+from rooftile.native.library import Library, link
 from rooftile.native.pool import Pool, has_pool, shared_pool
 
 pytestmark = pytest.mark.skipif(not has_pool(), reason="no pool of threads here")
@@ -52,7 +52,7 @@ end:
 
 @pytest.fixture(scope="module")
 def library() -> Library:
-    return Library([assemble(TEXT, host_target())])
+    return Library(link([assemble(TEXT, host_target())]))
 
 
 @pytest.fixture

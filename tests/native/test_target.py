@@ -46,13 +46,8 @@ def test_host_target_is_stable(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def _pretend_host(monkeypatch: pytest.MonkeyPatch, features: str) -> None:
-    class Features:
-        def flatten(self) -> str:
-            return features
-
-    monkeypatch.setattr(target_module.llvm, "get_process_triple", lambda: X86)
-    monkeypatch.setattr(target_module.llvm, "get_host_cpu_name", lambda: "pretended")
-    monkeypatch.setattr(target_module.llvm, "get_host_cpu_features", Features)
+    described = (X86, "pretended", features)
+    monkeypatch.setattr(target_module, "described_host", lambda: described)
     target_module._host_target.cache_clear()
 
 

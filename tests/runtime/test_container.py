@@ -79,7 +79,7 @@ def test_other_files_are_refused(path: Path, tmp_path: Path) -> None:
     path.write_bytes(b"onnx" + raw)
     assert "is not a saved model" in refused(path)
     path.write_bytes(raw[:7] + b"\x09" + raw[8:])
-    assert "has format 09, this version of rooftile reads 01" in refused(path)
+    assert "has format 09, this version of rooftile reads 02" in refused(path)
 
 
 @pytest.mark.parametrize("kept", [8, 12, 16, 100, 3000, -1])
@@ -152,7 +152,7 @@ def test_programs_that_cannot_run_are_refused(path: Path) -> None:
     save(linked, path)
     assert "holds a program that cannot run: sample: buffer 't' ends" in refused(path)
     linked = samples.executable()
-    linked.objects = (b"not an object",)
+    linked.code = b"not code"
     save(linked, path)
     assert "holds a program that cannot run" in refused(path)
 

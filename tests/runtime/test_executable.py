@@ -12,6 +12,7 @@ import sample_programs as samples
 
 from rooftile.core.errors import InvalidInput, InvalidIR, InvalidModel, NativeError
 from rooftile.ir.program import Arg, Launch
+from rooftile.native import link
 from rooftile.runtime import Executable, arrays
 
 X, INDEX = samples.feeds()
@@ -125,10 +126,10 @@ def test_threads_have_arenas_of_their_own(linked: Executable) -> None:
 
 def test_constants_in_place_or_copied() -> None:
     linked = samples.executable()
-    again = Executable(linked.program, linked.objects, linked.functions, linked.constants)
+    again = Executable(linked.program, linked.code, linked.functions, linked.constants)
     assert again.constants.ctypes.data == linked.constants.ctypes.data
     shifted = np.concatenate([np.zeros(4, np.uint8), linked.constants])[4:]
-    moved = Executable(linked.program, linked.objects, linked.functions, shifted)
+    moved = Executable(linked.program, linked.code, linked.functions, shifted)
     assert moved.constants.ctypes.data % 64 == 0
     check(moved.run([X, INDEX]))
 
@@ -136,11 +137,11 @@ def test_constants_in_place_or_copied() -> None:
 def test_parts_that_do_not_fit() -> None:
     linked = samples.executable()
     with pytest.raises(InvalidModel, match="sample needs 24 bytes of constants, got 3"):
-        Executable(linked.program, linked.objects, linked.functions, b"abc")
+        Executable(linked.program, linked.code, linked.functions, b"abc")
     with pytest.raises(InvalidIR, match="arena of 64"):
-        Executable(replace(linked.program, arena_bytes=64), (), {}, b"")
+        Executable(replace(linked.program, arena_bytes=64), b"", {}, b"")
     with pytest.raises(NativeError, match="rooftile_entry"):
-        Executable(linked.program, linked.objects[:1], linked.functions, linked.constants)
+        Executable(linked.program, link([]), linked.functions, linked.constants)
 
 
 def test_addresses_agree_with_numpy() -> None:

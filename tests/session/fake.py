@@ -16,7 +16,7 @@ from rooftile.core.journal import Journal
 from rooftile.core.options import CompileOptions
 from rooftile.core.symbolic import Symbols
 from rooftile.ir.program import Arg, Buffer, KernelFacts, Launch, Port, Program
-from rooftile.native import assemble, host_target
+from rooftile.native import assemble, host_target, link
 from rooftile.runtime import Executable
 
 KERNEL = """
@@ -102,7 +102,7 @@ class Pipeline:
         texts = [KERNEL.format(count=math.prod(shapes["x"])), entry_text(made, names)]
         journal.add("fuse", ("Add_0", "Identity_1"), "taken", "same map", bytes_saved=8)
         objects = [assemble(text, host_target()) for text in texts]
-        return Compilation(Executable(made, objects, names, b""))
+        return Compilation(Executable(made, link(objects), names, b""))
 
     def module(self) -> ModuleType:
         """It as the module `rooftile.pipeline`."""

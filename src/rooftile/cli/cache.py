@@ -28,4 +28,5 @@ def command(arguments: argparse.Namespace) -> None:
             cache.clear()
             print(f"removed {count(stats.entries, word)}")
     if not arguments.clear:
-        print(f"models loaded from here spared {spared(programs.folder):.1f} s of compilation so far")
+        seconds = spared(programs.folder)
+        print(f"models loaded from here spared {seconds:.1f} s of compilation so far")

@@ -6,13 +6,14 @@ import hashlib
 import os
 from collections.abc import Iterator
 from functools import lru_cache
-from importlib import metadata
 from pathlib import Path
 
 
 @lru_cache(maxsize=1)
 def version() -> str:
     """As it was installed; "unknown" for a tree that was not."""
+    from importlib import metadata  # takes as long to import as a program to load
+
     try:
         return metadata.version("rooftile")
     except metadata.PackageNotFoundError:

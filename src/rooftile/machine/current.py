@@ -13,7 +13,7 @@ from rooftile.machine.preset import preset
 from rooftile.machine.probe import probe
 from rooftile.machine.probe.system import core_count, cpu_model
 from rooftile.native import cache_folder, host_target
-from rooftile.native.cache import write_atomic
+from rooftile.native.files import write_atomic
 
 CHOOSE = "ROOFTILE_MACHINE"
 """Environment variable that names a preset to plan for instead of the machine at hand."""

@@ -2,8 +2,10 @@
 
 from rooftile.native.aligned import aligned
 from rooftile.native.assemble import assemble, assembly
-from rooftile.native.cache import CacheStats, ObjectCache, build, cache_folder, default_cache
-from rooftile.native.library import Library
+from rooftile.native.cache import CacheStats, ObjectCache, build, default_cache
+from rooftile.native.files import cache_folder
+from rooftile.native.library import Code, Library, link
+from rooftile.native.mapping import FilePart
 from rooftile.native.pool import MAX_THREADS, Pool, has_pool, shared_pool
 from rooftile.native.stop import NEVER, Stop
 from rooftile.native.target import Target, cross_target, host_target
@@ -12,6 +14,8 @@ __all__ = [
     "MAX_THREADS",
     "NEVER",
     "CacheStats",
+    "Code",
+    "FilePart",
     "Library",
     "ObjectCache",
     "Pool",
@@ -26,5 +30,6 @@ __all__ = [
     "default_cache",
     "has_pool",
     "host_target",
+    "link",
     "shared_pool",
 ]

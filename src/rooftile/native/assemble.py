@@ -1,4 +1,7 @@
-"""LLVM text to object code or assembly. No IR passes run: the text is what the generator meant."""
+"""LLVM text to object code or assembly. No IR passes run: the text is what the generator meant.
+
+LLVM is imported by what needs it: a saved program starts without.
+"""
 
 from __future__ import annotations
 
@@ -6,11 +9,13 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import lru_cache
-
-import llvmlite.binding as llvm
+from typing import TYPE_CHECKING
 
 from rooftile.core.errors import InvalidOption, NativeError
 from rooftile.native.target import Target
+
+if TYPE_CHECKING:
+    import llvmlite.binding as llvm
 
 _PARSE_ERROR = re.compile(r"^<string>:(\d+):\d+: error: (.*)$", re.MULTILINE)
 
@@ -40,6 +45,8 @@ def assembly(text: str, target: Target, level: int = 1) -> str:
 @lru_cache(maxsize=16)
 def target_machine(target: Target, level: int = 1) -> llvm.TargetMachine:
     """LLVM's code generator for a target; NativeError for a triple that LLVM does not know."""
+    import llvmlite.binding as llvm
+
     if level not in (0, 1, 2, 3):
         raise InvalidOption(f"code generation level {level!r} is not one of 0, 1, 2, 3")
     _initialise()
@@ -54,6 +61,8 @@ def target_machine(target: Target, level: int = 1) -> llvm.TargetMachine:
 
 @lru_cache(maxsize=1)
 def _initialise() -> None:
+    import llvmlite.binding as llvm
+
     llvm.initialize_all_targets()
     llvm.initialize_all_asmprinters()
 
@@ -61,6 +70,8 @@ def _initialise() -> None:
 @contextmanager
 def _parsed(text: str, machine: llvm.TargetMachine) -> Iterator[llvm.ModuleRef]:
     """The verified module, in a context of its own: types of the global one are never freed."""
+    import llvmlite.binding as llvm
+
     context = llvm.create_context()
     try:
         module = _parse(text, context)
@@ -77,6 +88,8 @@ def _parsed(text: str, machine: llvm.TargetMachine) -> Iterator[llvm.ModuleRef]:
 
 
 def _parse(text: str, context: llvm.ContextRef) -> llvm.ModuleRef:
+    import llvmlite.binding as llvm
+
     try:
         return llvm.parse_assembly(text, context)
     except RuntimeError as error:

@@ -5,29 +5,25 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-import tempfile
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
-import llvmlite
-import llvmlite.binding as llvm
-
 from rooftile.core.errors import InvalidOption
 from rooftile.core.version import version
 from rooftile.native.assemble import assemble
+from rooftile.native.files import cache_folder, remove, remove_stale, write_atomic
+from rooftile.native.host_cpu import llvm_stamp
+from rooftile.native.image import MAGIC as IMAGE_FORMAT
+from rooftile.native.library import link
 from rooftile.native.locks import new_lock
 from rooftile.native.target import Target
 
 MOST_REMOVED = 4096
 """Entries that go at once: a folder that is much too full is emptied over several compilations."""
-STALE_S = 3600.0
-"""A temporary file so old was left by a process that was killed as it wrote."""
 _MAGIC = b"rooftile-object\n"
 _DIGEST_BYTES = 32
-_TEMPORARY = ".tmp"
 _KEY = re.compile(r"[0-9A-Za-z_-]+")
 
 
@@ -148,12 +144,6 @@ class ObjectCache(FileCache):
             self.added(len(sealed))
 
 
-def cache_folder() -> Path:
-    """Where rooftile keeps files: $ROOFTILE_CACHE, else ~/.cache/rooftile."""
-    chosen = os.environ.get("ROOFTILE_CACHE")
-    return Path(chosen) if chosen else Path(os.path.expanduser("~")) / ".cache" / "rooftile"
-
-
 def default_cache() -> ObjectCache:
     """The cache of objects under `cache_folder()`."""
     return _cache_at(cache_folder() / "objects")
@@ -162,7 +152,7 @@ def default_cache() -> ObjectCache:
 def build(
     texts: Sequence[str], target: Target, cache: ObjectCache | None = None, level: int = 1
 ) -> list[bytes]:
-    """The objects of the distinct texts, in order of first appearance, ready for `Library`.
+    """The objects of the distinct texts, in order of first appearance, ready for `link`.
 
     `cache` is `default_cache()` where None.
     """
@@ -178,43 +168,27 @@ def build(
     return objects
 
 
+def build_code(text: str, target: Target, cache: ObjectCache | None = None) -> bytes:
+    """Linked code of one text, ready for `Library`. Where the cache has it, LLVM is not loaded."""
+    kept = default_cache() if cache is None else cache
+    facts = (text, target, llvm_stamp(), IMAGE_FORMAT)
+    key = hashlib.sha256(repr(facts).encode()).hexdigest()
+    code = kept.get(key)
+    if code is None:
+        code = link(build([text], target, kept))
+        kept.put(key, code)
+    return code
+
+
 def object_key(text: str, target: Target, level: int = 1) -> str:
     """SHA-256 of everything that decides an object's bytes, as hex."""
+    import llvmlite
+    import llvmlite.binding as llvm
+
     maker = (llvmlite.__version__, llvm.llvm_version_info, version())
     digest = hashlib.sha256(repr((target, level, maker)).encode())
     digest.update(b"\0" + text.encode())
     return digest.hexdigest()
-
-
-def write_atomic(path: Path, data: bytes) -> bool:
-    """Write a file whole or not at all; False where the folder cannot be written."""
-    temporary: str | None = None
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        handle, temporary = tempfile.mkstemp(prefix=".", suffix=_TEMPORARY, dir=path.parent)
-        with os.fdopen(handle, "wb") as file:
-            file.write(data)
-        os.replace(temporary, path)
-    except OSError:
-        if temporary is not None:
-            remove(Path(temporary))
-        return False
-    return True
-
-
-def remove_stale(folder: Path) -> None:
-    """Remove what processes left in a folder that were killed in `write_atomic`."""
-    try:
-        left = [path for path in folder.iterdir() if path.suffix == _TEMPORARY]
-    except OSError:
-        return
-    for path in left:
-        try:
-            old = time.time() - path.stat().st_mtime > STALE_S
-        except OSError:  # its writer renamed it
-            continue
-        if old:
-            remove(path)
 
 
 @lru_cache(maxsize=8)
@@ -231,14 +205,6 @@ def _unseal(raw: bytes) -> bytes | None:
     digest, data = raw[len(_MAGIC) : start], raw[start:]
     sound = raw.startswith(_MAGIC) and hashlib.sha256(data).digest() == digest
     return data if sound else None
-
-
-def remove(path: Path) -> None:
-    """Remove a file if it can be."""
-    try:
-        path.unlink()
-    except OSError:  # gone already, or a folder that cannot be written
-        return
 
 
 def touch(path: Path) -> None:

@@ -1,91 +1,87 @@
-"""Objects linked into this process: one library, symbols by name."""
+"""Compiled code in this process, symbols by name: `link` makes it of objects, `Library` loads it.
+
+On x86-64 Linux linked code is an image, which loads without LLVM; elsewhere it is the objects
+themselves, which LLVM links at each start.
+"""
 
 from __future__ import annotations
 
-import itertools
+import os
+import sys
 from collections.abc import Sequence
-
-import llvmlite.binding as llvm
+from typing import TYPE_CHECKING
 
 from rooftile.core.errors import NativeError
-from rooftile.native.assemble import target_machine
-from rooftile.native.locks import new_lock
-from rooftile.native.target import host_target
+from rooftile.native.image import MAGIC, unpack
+from rooftile.native.mapping import FilePart, Mapping
 
-LIBRARIES = 32
-"""How many libraries share a linker, which takes 100 kB and half a millisecond."""
-_names = itertools.count()
+if TYPE_CHECKING:
+    from rooftile.native.jit import Linked
+
+Code = bytes | memoryview
+"""What `link` gives."""
+
+
+def link(objects: Sequence[bytes]) -> bytes:
+    """Relocatable objects of this host as code that `Library` loads.
+
+    NativeError for broken objects or a symbol that two of them define.
+    """
+    if _has_images():
+        from rooftile.native.static_link import link as link_image
+
+        return link_image(objects)
+    from rooftile.native.jit import bundle
+
+    return bundle(objects)
 
 
 class Library:
-    """Objects that may call one another, libm and libc, loaded for the life of this value.
+    """Code whose functions call one another, libm and libc, loaded for the life of this value.
 
     Addresses die with the library: whoever holds one holds the library too.
     """
 
-    def __init__(self, objects: Sequence[bytes]) -> None:
-        """Load `objects`; NativeError for broken ones or a symbol that two of them define.
+    def __init__(self, code: Code, part: FilePart | None = None) -> None:
+        """Load what `link` gave; NativeError where it is damaged, or calls what is not there.
 
-        Code is linked when one of its symbols is first asked for.
+        `part`: where `code` lies in an open file, for processes to share its pages.
         """
-        self.name = f"rooftile{next(_names)}"
-        self._addresses: dict[str, int] = {}
-        self._lock = new_lock()
-        self._linker = _linkers.take()
-        self._trackers: list[llvm.ResourceTracker] = []
-        builder = llvm.JITLibraryBuilder().add_current_process()
-        for data in objects:
-            builder.add_object_img(data)
-        try:
-            self._trackers.append(builder.link(self._linker, self.name))
-        except RuntimeError as error:
-            raise NativeError(
-                f"{len(objects)} objects could not be linked: {str(error).removeprefix('In , ')}"
-            ) from error
+        self._linked: Linked | _Loaded = _load(code, part)
 
     def address(self, name: str) -> int:
         """The address of a function or global, an integer; NativeError if it is not there."""
-        with self._lock:
-            found = self._addresses.get(name)
-            if found is None:
-                found = self._addresses[name] = self._look_up(name)
-            return found
-
-    def _look_up(self, name: str) -> int:
-        try:
-            tracker = self._linker.lookup(self.name, name)
-        except RuntimeError as error:
-            if "Symbols not found" in str(error):
-                raise NativeError(f"no object of the library defines {name!r}") from error
-            raise NativeError(
-                f"{name!r} could not be linked, something that it calls is missing from the "
-                f"objects and from this process: {error}"
-            ) from error
-        self._trackers.append(tracker)
-        address: int = tracker[name]
-        return address
+        return self._linked.address(name)
 
 
-class _Linkers:
-    """Hands out LLVM's linkers. Each serves `LIBRARIES` libraries and goes when they are gone:
-    a linker keeps some kilobytes of every library that it ever had."""
+class _Loaded:
+    """An image in memory."""
 
-    def __init__(self) -> None:
-        self._lock = new_lock()
-        self._current: llvm.LLJIT | None = None
-        self._served = 0
+    def __init__(self, code: Code, part: FilePart | None) -> None:
+        image = unpack(code)
+        self._mapping = Mapping(image, part)
+        self._symbols = image.symbols
 
-    def take(self) -> llvm.LLJIT:
-        """The linker for one library more."""
-        with self._lock:
-            if self._current is None or self._served == LIBRARIES:
-                # JITLink allocates the sections of an object together, so near relocations reach.
-                self._current = llvm.create_lljit_compiler(
-                    target_machine(host_target()), use_jit_link=True, suppress_errors=True
-                )
-                self._served = 0
-            self._served += 1
-            return self._current
+    def address(self, name: str) -> int:
+        """See `Library.address`."""
+        place = self._symbols.get(name)
+        if place is None:
+            raise NativeError(f"no object of the library defines {name!r}")
+        return self._mapping.base + place
 
 
-_linkers = _Linkers()
+def _load(code: Code, part: FilePart | None) -> Linked | _Loaded:
+    if code[: len(MAGIC)] == MAGIC:
+        if not _has_images():
+            raise NativeError("linked code is for x86-64 and Linux, which this is not")
+        return _Loaded(code, part)
+    from rooftile.native import jit
+
+    if code[: len(jit.MAGIC)] != jit.MAGIC:
+        raise NativeError("code is not recognized, or was made by another version of rooftile")
+    return jit.Linked(jit.unbundle(code))
+
+
+def _has_images() -> bool:
+    """Whether this process can load images."""
+    return sys.platform == "linux" and os.uname().machine == "x86_64"

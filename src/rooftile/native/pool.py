@@ -14,7 +14,7 @@ import numpy as np
 from rooftile.core.errors import InvalidOption
 from rooftile.native import pool_text as layout
 from rooftile.native.aligned import aligned
-from rooftile.native.cache import build
+from rooftile.native.cache import build_code
 from rooftile.native.library import Library
 from rooftile.native.locks import new_lock
 from rooftile.native.target import host_target
@@ -25,6 +25,8 @@ SPIN_S = 50e-6
 HOT_S, COLD_S = 20e-6, 150e-6
 """Least expected work of a call that is shared, and least work ahead that parked helpers are woken
 for."""
+TIMING_S = 2e-4
+"""How long the counter that helpers spin by is watched for its rate."""
 GRAIN_S = 5e-6
 """Expected work of one ticket."""
 
@@ -35,7 +37,7 @@ class Pool:
     """
 
     def __init__(self) -> None:
-        self.library = Library(build([layout.pool_text(host_target())], host_target()))
+        self.library = Library(build_code(layout.pool_text(host_target()), host_target()))
         self._native_run = ctypes.CFUNCTYPE(
             ctypes.c_int32, *[ctypes.c_void_p] * 3, *[ctypes.c_int64] * 4
         )(self.library.address("pool_run"))
@@ -121,7 +123,7 @@ def _ticks_per_second(library: Library) -> float:
     """The rate of the counter that native code reads."""
     read = ctypes.CFUNCTYPE(ctypes.c_uint64)(library.address("pool_ticks"))
     start, first = time.perf_counter(), read()
-    time.sleep(0.002)
+    time.sleep(TIMING_S)
     end, last = time.perf_counter(), read()
     return max(1e6, float(last - first) / (end - start))
 

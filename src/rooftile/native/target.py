@@ -6,9 +6,8 @@ import os
 from dataclasses import dataclass
 from functools import lru_cache
 
-import llvmlite.binding as llvm
-
 from rooftile.core.errors import InvalidOption
+from rooftile.native.host_cpu import described_host
 
 FORCE = "ROOFTILE_TARGET"
 """Environment variable that lowers the instruction set of an x86-64 host."""
@@ -96,9 +95,8 @@ def cross_target(name: str) -> Target:
 
 @lru_cache(maxsize=8)
 def _host_target(forced: str) -> Target:
-    triple = llvm.get_process_triple()
-    features = llvm.get_host_cpu_features().flatten()
-    host = make_target(triple, llvm.get_host_cpu_name(), features)
+    triple, name, features = described_host()
+    host = make_target(triple, name, features)
     if forced in ("", "native"):
         return host
     if forced not in _FORCED:

@@ -1,4 +1,4 @@
-"""Runs programs: links their objects, holds arena and constants, times steps, saves and loads."""
+"""Runs programs: loads their code, holds arena and constants, times steps, saves and loads."""
 
 from rooftile.runtime.container import Saved, load, save
 from rooftile.runtime.executable import Executable

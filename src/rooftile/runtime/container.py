@@ -1,9 +1,11 @@
-"""The file that a compiled model is saved in: magic, header, program text, objects, constants.
+"""The file that a compiled model is saved in: magic, header, program text, code, constants.
 
     8 bytes  magic, ends with the version of the format
     8 bytes  length of the header, little-endian
     header   JSON: sizes, digests, target, symbols, notes
-    sections program, objects, constants, each at a multiple of 64 bytes
+    sections program, code, constants, each at a multiple of 64 bytes, code of 4096
+
+Code and constants stay in the file, mapped into memory, so processes share them.
 
 The file holds machine code: load only files from people whose programs you would run.
 """
@@ -24,13 +26,14 @@ import numpy as np
 
 from rooftile.core.errors import InvalidIR, InvalidModel, NativeError
 from rooftile.ir.program import parse, to_text
-from rooftile.native import Target, host_target
+from rooftile.native import Code, FilePart, Library, Target, host_target
 from rooftile.runtime.executable import Executable
 from rooftile.runtime.host_call import HostFunction
 from rooftile.runtime.template import Template
 
-MAGIC = b"ROOFTIL\x01"
-_ALIGN = 64
+MAGIC = b"ROOFTIL\x02"
+_ALIGNS = (64, 4096, 64)
+"""Of program, code and constants."""
 _START = len(MAGIC) + 8
 
 
@@ -51,11 +54,11 @@ def save(
     """Write an executable, or one for many shapes, to one file, whole or not at all. `notes` must
     be JSON-able.
 
-    `target`: what the objects were made for, the host where None. OSError where the file cannot
+    `target`: what the code was made for, the host where None. OSError where the file cannot
     be written.
     """
     program = to_text(made.program).encode()
-    sections: list[Any] = [program, *made.objects, made.constants]
+    sections: list[Any] = [program, made.code, made.constants]
     header = {
         "target": asdict(target or host_target()),
         "symbols": made.functions,
@@ -77,33 +80,50 @@ def load(
     """
     name = os.fspath(path)
     try:
-        with open(path, "rb") as file:
-            mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+        file = open(path, "rb")  # noqa: SIM115 (closed below)
+    except OSError as error:
+        raise InvalidModel(f"{name} cannot be read: {error.strerror or error}") from error
+    with file:
+        return _load(_mapped(file.fileno(), name), file.fileno(), name, host_functions)
+
+
+def _mapped(descriptor: int, name: str) -> mmap.mmap:
+    try:
+        return mmap.mmap(descriptor, 0, access=mmap.ACCESS_READ)
     except ValueError as error:  # an empty file cannot be mapped
         raise InvalidModel(f"{name} is empty, not a saved model") from error
     except OSError as error:
         raise InvalidModel(f"{name} cannot be read: {error.strerror or error}") from error
+
+
+def _load(
+    mapped: mmap.mmap,
+    descriptor: int,
+    name: str,
+    host_functions: Mapping[str, HostFunction] | None,
+) -> Saved:
     header, end = _read_header(mapped, name)
-    sections = _sections(mapped, header["sizes"], end, name)
-    parts = [bytes(section) for section in sections[:-1]]
-    if _digest(parts) != header["digest"]:
+    sections, starts = _sections(mapped, header["sizes"], end, name)
+    text, code, constants = sections
+    if _digest(sections[:-1]) != header["digest"]:
         raise InvalidModel(f"{name} is damaged: program and code do not match their digest")
     _check_target(header["target"], name)
-    constants = np.frombuffer(sections[-1], np.uint8)
     try:
-        program = parse(parts[0].decode())
-        given = (program, parts[1:], header["symbols"], constants)
+        program = parse(bytes(text).decode())
+        functions, library = header["symbols"], Library(code, FilePart(descriptor, starts[1]))
+        given = (program, code, functions, np.frombuffer(constants, np.uint8))
         if program.symbols is None:
-            return Saved(Executable(*given, host_functions), header["notes"])
-        return Saved(Template(*given, program.symbols), header["notes"])
+            return Saved(Executable(*given, host_functions, library), header["notes"])
+        return Saved(Template(*given, program.symbols, library), header["notes"])
     except (InvalidIR, NativeError, UnicodeDecodeError) as error:
         raise InvalidModel(f"{name} holds a program that cannot run: {error}") from error
 
 
-def _digest(parts: Sequence[bytes]) -> str:
+def _digest(parts: Sequence[Code]) -> str:
     digest = hashlib.sha256()
     for part in parts:
-        digest.update(len(part).to_bytes(8, "little") + part)
+        digest.update(len(part).to_bytes(8, "little"))
+        digest.update(part)
     return digest.hexdigest()
 
 
@@ -112,8 +132,8 @@ def _write(path: Path, sections: Sequence[Any]) -> None:
     temporary = path.with_name(f".{path.name}.{unique}.tmp")
     try:
         with open(temporary, "wb") as file:
-            for section in sections:
-                file.write(b"\0" * (-file.tell() % _ALIGN))
+            for section, align in zip(sections, (1, *_ALIGNS), strict=True):
+                file.write(b"\0" * (-file.tell() % align))
                 file.write(section)
         os.replace(temporary, path)
     finally:
@@ -149,7 +169,7 @@ def _is_header(header: Any) -> bool:
     sizes, symbols, target = (header.get(key) for key in ("sizes", "symbols", "target"))
     return (
         isinstance(sizes, list)
-        and len(sizes) >= 2
+        and len(sizes) == len(_ALIGNS)
         and all(type(size) is int and size >= 0 for size in sizes)
         and isinstance(symbols, dict)
         and all(isinstance(symbol, str) for symbol in symbols.values())
@@ -159,17 +179,21 @@ def _is_header(header: Any) -> bool:
     )
 
 
-def _sections(mapped: mmap.mmap, sizes: Sequence[int], end: int, name: str) -> list[memoryview]:
+def _sections(
+    mapped: mmap.mmap, sizes: Sequence[int], end: int, name: str
+) -> tuple[list[memoryview], list[int]]:
+    """The sections, and where each starts."""
     view = memoryview(mapped)
-    found = []
-    for size in sizes:
-        start = end + -end % _ALIGN
+    found, starts = [], []
+    for size, align in zip(sizes, _ALIGNS, strict=True):
+        start = end + -end % align
         end = start + size
         found.append(view[start:end])
+        starts.append(start)
     if end != len(mapped):
         state = "cut short" if end > len(mapped) else "damaged"
         raise InvalidModel(f"{name} is {state}: {end} bytes were saved, {len(mapped)} are there")
-    return found
+    return found, starts
 
 
 def _check_target(saved: Mapping[str, Any], name: str) -> None:

@@ -1,4 +1,4 @@
-"""A program linked into this process, ready to run."""
+"""A program loaded into this process, ready to run."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from rooftile.core.dtype import to_numpy
 from rooftile.core.errors import InvalidInput, InvalidModel, OutOfBounds, RooftileError
 from rooftile.ir.program import HostCall, Launch, Loop, Program, Step, verify
 from rooftile.ir.program.records import label, loop_symbol, segment_symbol
-from rooftile.native import NEVER, Library, Stop, aligned, has_pool, shared_pool
+from rooftile.native import NEVER, Code, Library, Stop, aligned, has_pool, shared_pool
 from rooftile.native.bounds import OUTSIDE, take_violation
 from rooftile.native.stop import STOPPED, terminated
 from rooftile.runtime.arrays import Array, Taker, address
@@ -36,24 +36,24 @@ class Executable:
     def __init__(
         self,
         program: Program,
-        objects: Sequence[bytes],
+        code: Code,
         functions: Mapping[str, str],
         constants: Any,
         host_functions: Mapping[str, HostFunction] | None = None,
         library: Library | None = None,
     ) -> None:
-        """Link `objects`, which define the entry (`rooftile_entry`) and the kernels; `library`
-        where they are linked already.
+        """Load `code`, which defines the entry (`rooftile_entry`) and the kernels; `library`
+        where it is loaded already.
 
         `functions`: the native symbol of each kernel. `constants`: the block that constant buffers
         lie in, anything that gives bytes; it is used in place where it is 64-byte aligned.
-        InvalidIR, InvalidModel or NativeError where program, constants and objects do not fit.
+        InvalidIR, InvalidModel or NativeError where program, constants and code do not fit.
         """
         self.program = verify(program)
-        self.objects = tuple(objects)
+        self.code = code
         self.functions = dict(functions)
         self.constants = aligned_constants(program, constants)
-        self.library = Library(self.objects) if library is None else library
+        self.library = Library(code) if library is None else library
         self._takers = [Taker(port) for port in program.inputs]
         self._outputs = [(port.shape, to_numpy(port.dtype)) for port in program.outputs]
         self._calls = self._bind(host_functions or {})

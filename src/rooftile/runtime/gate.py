@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from rooftile.native import Library, host_target
-from rooftile.native.cache import build
+from rooftile.native.cache import build_code
 from rooftile.runtime.arrays import Array, Taker, address
 
 Gate = Callable[[Any, Any, int], int]
@@ -176,7 +176,7 @@ def gate() -> Gate | None:
     """The gate of this process; None where objects are laid out in another way."""
     if not _is_usual():
         return None
-    library = Library(build([_TEXT], host_target()))
+    library = Library(build_code(_TEXT, host_target()))
     kind = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.py_object, ctypes.py_object, ctypes.c_void_p)
     found: Any = kind(library.address("gate"))
     found.library = library  # the code lives as long as its function

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from rooftile.core.errors import InvalidOption
 from rooftile.ir.program import Copy, HostCall, Loop, Split, Step
 from rooftile.ir.program.records import part_symbol
-from rooftile.native import Library, Pool, assemble, host_target
+from rooftile.native import Library, Pool, assemble, host_target, link
 from rooftile.runtime.frame import Frame
 
 if TYPE_CHECKING:
@@ -111,4 +111,4 @@ def _overhead(arity: int) -> float:
 
 @lru_cache(maxsize=1)
 def _empty() -> Library:
-    return Library([assemble(_EMPTY, host_target())])
+    return Library(link([assemble(_EMPTY, host_target())]))

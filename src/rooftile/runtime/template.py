@@ -8,7 +8,7 @@ from typing import Any
 
 from rooftile.core.symbolic import Sym, Symbols, hint
 from rooftile.ir.program import Program, bound
-from rooftile.native import Library
+from rooftile.native import Code, Library
 from rooftile.native.locks import new_lock
 from rooftile.runtime.executable import Executable, aligned_constants
 
@@ -32,25 +32,26 @@ class Template:
     """Compiled code with extents left open. Safe to use from several threads.
 
     `program` holds symbols in its shapes and sizes, `symbols` what was assumed of them. Code and
-    constants are linked once; what a set of shapes adds is a memory plan and an arena.
+    constants are loaded once; what a set of shapes adds is a memory plan and an arena.
     """
 
     def __init__(
         self,
         program: Program,
-        objects: Sequence[bytes],
+        code: Code,
         functions: Mapping[str, str],
         constants: Any,
         symbols: Symbols,
+        library: Library | None = None,
     ) -> None:
-        """`functions`: the native symbol of each kernel. NativeError where the objects do not
-        link."""
+        """`functions`: the native symbol of each kernel; `library`: `code` where it is loaded
+        already. NativeError where code cannot be loaded."""
         self.program = program
         self.symbols = symbols
-        self.objects = tuple(objects)
+        self.code = code
         self.functions = dict(functions)
         self.constants = aligned_constants(program, constants)
-        self.library = Library(self.objects)
+        self.library = Library(code) if library is None else library
         self._kept: OrderedDict[tuple[tuple[int, ...], ...], Executable] = OrderedDict()
         self._lock = new_lock()
 
@@ -93,7 +94,7 @@ class Template:
             return None
         made = Executable(
             bound(self.program, values),
-            self.objects,
+            self.code,
             self.functions,
             self.constants,
             library=self.library,

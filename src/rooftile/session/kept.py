@@ -21,7 +21,8 @@ from rooftile.core.signature import Signature
 from rooftile.core.version import fingerprint
 from rooftile.native import cache_folder, host_target
 from rooftile.native.bounds import checks_bounds
-from rooftile.native.cache import FileCache, remove, touch, write_atomic
+from rooftile.native.cache import FileCache, touch
+from rooftile.native.files import remove, write_atomic
 from rooftile.runtime import Saved, Template
 from rooftile.runtime import load as load_file
 from rooftile.session.compiled import Compiled, journal_of, write

@@ -1,4 +1,4 @@
-"""From scheduled kernels to objects: names by content, each distinct text compiled once."""
+"""From scheduled kernels to code: names by content, each distinct text compiled once."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from rooftile.ir.tile.text import to_text
 from rooftile.machine.model import Machine
 from rooftile.native.bounds import checks_bounds
 from rooftile.native.cache import build as compile_objects
+from rooftile.native.library import link as link_objects
 from rooftile.native.target import Target, host_target
 from rooftile.plan.concat import Part
 from rooftile.plan.cost import nbytes, predict
@@ -65,7 +66,7 @@ class Built:
     """All that a program needs to run, and the kernels and texts it came from, by symbol."""
 
     program: Program
-    objects: list[bytes]
+    code: bytes
     symbols: Mapping[str, str]
     constants: Array
     kernels: Mapping[str, Kernel]
@@ -80,10 +81,10 @@ def build(plan: Plan, machine: Machine, threads: int = 1) -> Built:
     linked = link(plan.graph, maker.units(plan), plan.aliases, plan.parts, checked, threads)
     sources = [*(text.text for text in maker.texts.values()), linked.entry]
     # LLVM takes ten times as long for the many blocks of checked code, unless it is in a hurry.
-    objects = compile_objects(sources, target, level=0 if checked else 1)
+    code = link_objects(compile_objects(sources, target, level=0 if checked else 1))
     symbols = {name: name for name in maker.texts}
     shown = {name: text.text for name, text in maker.texts.items()}
-    return Built(linked.program, objects, symbols, linked.constants, maker.kernels, shown)
+    return Built(linked.program, code, symbols, linked.constants, maker.kernels, shown)
 
 
 @dataclass

@@ -16,8 +16,9 @@ PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_.]*")
 WRITTEN = "out"
 """The word that marks a written argument; a buffer of that name is quoted."""
 
-_INTEGER = re.compile(r"-?[0-9]{1,19}")
-_EXPRESSION = re.compile(r"\{([^{}]*)\}")
+_WORD = re.compile(rf" *({PLAIN.pattern})")
+_INTEGER = re.compile(r" *(-?[0-9]{1,19})")
+_EXPRESSION = re.compile(r" *(\{[^{}]*\})")
 _DECODER = json.JSONDecoder()
 T = TypeVar("T")
 
@@ -39,10 +40,14 @@ class Cursor:
     def accept(self, token: str) -> bool:
         """Consume `token`, a whole word or a sign, if it comes next."""
         self._skip()
-        word = PLAIN.match(self.text, self.at)
-        if (word.group() if word else self.text[self.at : self.at + len(token)]) != token:
+        text, at = self.text, self.at
+        if not text.startswith(token, at):
             return False
-        self.at += len(token)
+        end = at + len(token)
+        word = PLAIN.match(text, at)
+        if word is not None and word.end() != end:  # a longer one
+            return False
+        self.at = end
         return True
 
     def expect(self, token: str) -> None:
@@ -58,7 +63,7 @@ class Cursor:
 
     def word(self) -> str:
         """A word without quotes."""
-        return self._match(PLAIN, "a word")
+        return self._match(_WORD, "a word")
 
     def integer(self) -> int:
         """A signed integer, or in braces one that a run computes from the symbols."""
@@ -108,12 +113,12 @@ class Cursor:
         return found
 
     def _match(self, pattern: re.Pattern[str], what: str) -> str:
-        self._skip()
         found = pattern.match(self.text, self.at)
         if found is None:
+            self._skip()
             raise self.error(f"expected {what}, found {self._next()}")
         self.at = found.end()
-        return found.group()
+        return found[1]
 
     def _skip(self) -> None:
         while self.text.startswith(" ", self.at):

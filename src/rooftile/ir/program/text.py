@@ -9,7 +9,7 @@ them come first.
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, fields, replace
+from dataclasses import asdict, replace
 from typing import Any
 
 from rooftile.core.dtype import DTYPES
@@ -31,7 +31,8 @@ from rooftile.ir.program.records import (
     Step,
 )
 
-_FACTS = [field.name for field in fields(KernelFacts)]
+_NO_FACTS = vars(KernelFacts())
+_FACTS = _NO_FACTS.keys()
 
 
 def to_text(program: Program) -> str:
@@ -271,10 +272,10 @@ def _read_host(line: Cursor) -> HostCall:
 
 def _read_facts(line: Cursor) -> KernelFacts:
     found = line.json(dict)
-    if set(found) != set(_FACTS):
+    if found.keys() != _FACTS:
         raise line.error(f"facts are {', '.join(_FACTS)}")
     facts: dict[str, Any] = {}
-    for name, default in vars(KernelFacts()).items():
+    for name, default in _NO_FACTS.items():
         value = found[name]
         if name == "schedule":
             value = list(value.items()) if isinstance(value, dict) else None

@@ -8,7 +8,7 @@ import platform
 import re
 from pathlib import Path
 
-import llvmlite.binding as llvm
+from rooftile.native.host_cpu import described_host
 
 _ROOT = Path("/")
 _ASSUMED = {"l1": 32 << 10, "l2": 1 << 20, "l3": 8 << 20}
@@ -21,7 +21,7 @@ def cpu_model(root: Path = _ROOT) -> str:
         key, _, value = line.partition(":")
         if key.strip() == "model name" and value.strip():
             return value.strip()
-    name: str = llvm.get_host_cpu_name()
+    _, name, _ = described_host()
     return name if name != "generic" else platform.machine()
 
 

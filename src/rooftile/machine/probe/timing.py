@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from rooftile.native import Library, Target, build
+from rooftile.native import Library, Target, build, link
 
 MIN_ROUNDS = 5
 
@@ -28,7 +28,7 @@ class Kernels:
     """One module of micro-kernels, loaded; `call` gives a function and keeps the code alive."""
 
     def __init__(self, text: str, target: Target) -> None:
-        self._library = Library(build([text], target))
+        self._library = Library(link(build([text], target)))
 
     def call(self, name: str, *types: type, result: type | None = None) -> Callable[..., int]:
         """A C function by name; the GIL is released while it runs."""
