@@ -12,6 +12,7 @@ from rooftile.passes.cse import share_common
 from rooftile.passes.dead import remove_dead
 from rooftile.passes.empty import fold_empty
 from rooftile.passes.fold import fold_constants
+from rooftile.passes.grouped import keep_groups_apart
 from rooftile.passes.identity import remove_identities
 from rooftile.passes.onehot import one_hot_to_gather
 from rooftile.passes.operands import constants_right
@@ -34,7 +35,7 @@ _EXACT: tuple[Pass, ...] = (
     sink_transposes,
     share_common,
 )
-LEVELS: tuple[tuple[Pass, ...], ...] = (_EXACT, (*_EXACT, fold_affine))
+LEVELS: tuple[tuple[Pass, ...], ...] = (_EXACT, (*_EXACT, keep_groups_apart, fold_affine))
 """The passes of each level: 0 keeps every value (but the sign of zero), 1 may change rounding."""
 MAX_ROUNDS = 20
 

@@ -31,7 +31,7 @@ def trailing(partition: Partition, node: Node) -> bool:
 def _used_again(partition: Partition, node: Node, producer: Group, consumer: Group) -> bool:
     """Whether the reduced result meets, in the same kernel, what it was reduced from."""
     names = {n.name for n in (*producer.nodes, *consumer.nodes)}
-    return any(user.name in names for user in partition.graph.consumers[node.name])
+    return any(user.name in names for user in partition.users(node.name))
 
 
 RULE = Rule("rows", _applies, _refuse)
