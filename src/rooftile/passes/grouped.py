@@ -13,15 +13,14 @@ from rooftile.passes.rewrite import Match, is_elementwise, rewrite
 @dataclass(frozen=True)
 class Joined:
     """How a reshape from `old` to `new` joins dims: the last dim of a run, `new[into]`, holds the
-    dims `whole` of `old` and the inner `part` elements of its dim `torn`. `same` are the dims that
-    stay as they are, by dim of `old`."""
+    dims `whole` of `old` and the inner `part` elements of the dim before them, 1 if none. `same`
+    are the dims that stay as they are, by dim of `old`."""
 
     old: tuple[int, ...]
     new: tuple[int, ...]
     run: tuple[int, ...]
     into: int
     whole: tuple[int, ...]
-    torn: int
     part: int
     same: Mapping[int, int]
 
@@ -29,10 +28,10 @@ class Joined:
 def keep_groups_apart(graph: Graph) -> Graph:
     """The graph with elementwise ops and reductions between reshapes in the dims before them.
 
-    Pattern: x [N,C,H,W] is reshaped to [N,G,L], where L holds a part of the channels, reduced over
-    L, and comes back through elementwise ops and a reshape. All of it is computed in the dims of
-    x; what was reduced is repeated for the channels of its group. Legal: sums may be taken in any
-    order. So values may lie channels last, which [N,G,L] cannot.
+    Pattern: x [N,C,H,W] is reshaped to [N,G,L], where L may hold a part of the channels, reduced
+    over L, and comes back through elementwise ops and a reshape. All of it is computed in the dims
+    of x; what was reduced is repeated for the channels of its group. Legal: sums may be taken in
+    any order. So values may lie channels last, which groups in [N,G,L] cannot.
     """
     chosen: dict[str, Joined] = {}
     for node in graph.nodes:
@@ -97,25 +96,25 @@ def _is_twin(graph: Graph, name: str, start: Node) -> bool:
 
 
 def _joined(old: tuple[int, ...], new: tuple[int, ...]) -> Joined | None:
-    """None where the reshape tears no dim apart for the last dim of the run that it joins."""
+    """None where the last dim of a run does not join dims, or where several runs change."""
     if 0 in old:
         return None
     runs = groups(old, new)
-    joining = [(run, other) for run, other in runs if len(run) > 1 or len(other) > 1]
-    if len(joining) != 1:
+    changed = [(run, other) for run, other in runs if len(run) > 1 or len(other) > 1]
+    if len(changed) != 1:
         return None
-    [(run, other)] = joining
+    [(run, other)] = changed
     left, whole = new[other[-1]], []
     for dim in reversed(run):
-        if left % old[dim] == 0:
-            left //= old[dim]
-            whole.append(dim)
-        elif whole and left > 1 and old[dim] % left == 0:
-            same = {one[0]: two[0] for one, two in runs if (one, two) != (run, other)}
-            return Joined(old, new, tuple(other), other[-1], tuple(whole), dim, left, same)
-        else:
-            return None
-    return None
+        if left == 1 or left % old[dim]:
+            break
+        left //= old[dim]
+        whole.append(dim)
+    torn = old[run[len(run) - len(whole) - 1]] if len(whole) < len(run) else 1
+    if not whole or torn % left or (left == 1 and len(whole) == 1):
+        return None
+    same = {one[0]: two[0] for one, two in runs if one != run}
+    return Joined(old, new, tuple(other), other[-1], tuple(whole), left, same)
 
 
 def _reduced(match: Match, node: Node, joined: Joined) -> Value | None:
@@ -124,6 +123,8 @@ def _reduced(match: Match, node: Node, joined: Joined) -> Value | None:
     if x is None:
         return None
     first = match.emit([node], "reduce", x, op=op, dims=tuple(sorted(joined.whole)))
+    if joined.part == 1:
+        return match.emit([node], "reshape", first, shape=node.output.dims)
     shape = tuple(joined.part if d == joined.into else n for d, n in enumerate(joined.new))
     parts = match.emit([node], "reshape", first, shape=shape)
     return match.emit([node], "reduce", parts, op=op, dims=(joined.into,))
@@ -153,7 +154,7 @@ def _repeated(match: Match, node: Node, value: Value, joined: Joined) -> Value |
     dims = _repeated_dims(value, joined)
     if dims is None:
         return None
-    if any(value.dims[dim] != 1 for dim in joined.run):
+    if joined.part > 1 and any(value.dims[dim] != 1 for dim in joined.run):
         shape = tuple(joined.part if d == joined.into else n for d, n in enumerate(value.dims))
         value = match.emit([node], "broadcast", value, shape=shape)
     return match.emit([node], "reshape", value, shape=dims)

@@ -17,7 +17,9 @@ from rooftile.passes.identity import remove_identities
 from rooftile.passes.onehot import one_hot_to_gather
 from rooftile.passes.operands import constants_right
 from rooftile.passes.padding import zero_blocks_to_pad
+from rooftile.passes.scales import fold_scales
 from rooftile.passes.sink import sink_transposes
+from rooftile.passes.softmax import divide_after_dot
 from rooftile.passes.views import merge_views
 
 Pass = Callable[[Graph], Graph]
@@ -35,7 +37,8 @@ _EXACT: tuple[Pass, ...] = (
     sink_transposes,
     share_common,
 )
-LEVELS: tuple[tuple[Pass, ...], ...] = (_EXACT, (*_EXACT, keep_groups_apart, fold_affine))
+_ROUNDING: tuple[Pass, ...] = (keep_groups_apart, divide_after_dot, fold_affine, fold_scales)
+LEVELS: tuple[tuple[Pass, ...], ...] = (_EXACT, (*_EXACT, *_ROUNDING))
 """The passes of each level: 0 keeps every value (but the sign of zero), 1 may change rounding."""
 MAX_ROUNDS = 20
 

@@ -17,7 +17,7 @@ from rooftile.machine.model import Machine
 from rooftile.ops import OPS
 from rooftile.plan.cost import Prediction, nbytes, predict
 from rooftile.plan.fusion.base import Rule
-from rooftile.plan.fusion.repeated import REASON, repeats_along_rows
+from rooftile.plan.fusion.repeated import AGAIN, RUNS, is_row_again, repeats_along_rows
 from rooftile.plan.partition import ALONE, VIEWS, Group, Partition, alone, is_alone
 
 ORDER = (
@@ -106,7 +106,7 @@ class Planner:
                 apart = view.name not in self.partition.owner
                 if apart and repeats_along_rows(self.graph, view, group.root):
                     self.partition.make(view)
-                    self.journal.add("copies", (view.name, group.name), "stored", REASON)
+                    self.journal.add("copies", (view.name, group.name), "stored", RUNS)
 
     def _store_unreadable_views(self) -> None:
         """Where a group cannot compute through the views it reads, the views become copies."""
@@ -191,7 +191,9 @@ class Planner:
     def _judge(self, producer: Group, consumer: Group) -> Verdict:
         """Whether two groups, with those on the paths between them, can and should be one."""
         if repeats_along_rows(self.graph, producer.root, consumer.root):
-            return Verdict(0.0, "", REASON)
+            return Verdict(0.0, "", RUNS)
+        if is_row_again(self.graph, self.machine, producer, consumer):
+            return Verdict(0.0, "", AGAIN)
         between = self.partition.between(producer, consumer)
         if between is None:
             rule = _rule(producer, consumer)
