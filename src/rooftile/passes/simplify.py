@@ -19,7 +19,7 @@ from rooftile.passes.operands import constants_right
 from rooftile.passes.padding import zero_blocks_to_pad
 from rooftile.passes.scales import fold_scales
 from rooftile.passes.sink import sink_transposes
-from rooftile.passes.softmax import divide_after_dot
+from rooftile.passes.softmax import divide_once
 from rooftile.passes.views import merge_views
 
 Pass = Callable[[Graph], Graph]
@@ -37,7 +37,7 @@ _EXACT: tuple[Pass, ...] = (
     sink_transposes,
     share_common,
 )
-_ROUNDING: tuple[Pass, ...] = (keep_groups_apart, divide_after_dot, fold_affine, fold_scales)
+_ROUNDING: tuple[Pass, ...] = (keep_groups_apart, divide_once, fold_affine, fold_scales)
 LEVELS: tuple[tuple[Pass, ...], ...] = (_EXACT, (*_EXACT, *_ROUNDING))
 """The passes of each level: 0 keeps every value (but the sign of zero), 1 may change rounding."""
 MAX_ROUNDS = 20

@@ -1,41 +1,34 @@
-"""A softmax that weighs the rows of a dot is divided by its sums behind it. Changes rounding."""
+"""A softmax divides once for each row. Changes rounding."""
 
 from __future__ import annotations
 
 from rooftile.core.dtype import kind
 from rooftile.ir.graph import Graph, Node, Value
-from rooftile.ops.dot import sides
 from rooftile.passes.rewrite import Match, rewrite
 
 
-def divide_after_dot(graph: Graph) -> Graph:
-    """The graph with dot(e/sum(e), v) written as dot(e, v)/sum(e).
+def divide_once(graph: Graph) -> Graph:
+    """The graph with e/sum(e) written as e*(1/sum(e)).
 
-    Pattern: e is exp of something, summed over the dims that are contracted; the quotient is read
-    only here, and has more elements than the dot. Legal: floats; the dot is no larger than the sum
-    times the largest of v.
+    Pattern: e is exp of something less its largest value. Legal: floats; the sum lies between 1 and
+    the number of its elements, so its reciprocal neither overflows nor underflows.
     """
     return rewrite(graph, _rule)
 
 
 def _rule(match: Match, node: Node) -> Value | None:
-    if node.op != "dot" or kind(node.output.dtype) != "float":
+    if node.op != "div" or kind(node.output.dtype) != "float":
         return None
-    quotient, v = match.inputs(node)
-    div = match.producer(quotient, "div")
-    if div is None or not match.single_use(quotient):
+    weights, total = match.inputs(node)
+    reduce, exp = match.producer(total, "reduce"), match.producer(weights, "exp")
+    if exp is None or reduce is None or reduce.inputs[0] != weights.name:
         return None
-    e, total = match.inputs(div)
-    reduce, contracted = match.producer(total, "reduce"), node.attr("lhs_contract")
-    if reduce is None or match.producer(e, "exp") is None or e.dims != quotient.dims:
+    below = match.producer(match.value(exp.inputs[0]), "sub")
+    largest = match.producer(match.value(below.inputs[1]), "reduce") if below else None
+    if below is None or largest is None or largest.inputs[0] != below.inputs[0]:
         return None
-    sums = reduce.inputs[0] == e.name and reduce.attr("op") == "sum"
-    if not sums or set(reduce.attr("dims")) != set(contracted):
+    dims = {"max": largest.attr("dims"), "sum": reduce.attr("dims")}
+    if (largest.attr("op"), reduce.attr("op")) != ("max", "sum") or len(set(dims.values())) > 1:
         return None
-    batch, free, _ = sides(dict(node.attrs), (e.rank, v.rank))[0]
-    columns = node.output.rank - len(batch) - len(free)
-    perm = (*batch, *free, *contracted)
-    turned = match.emit([node, div], "transpose", total, perm=perm)
-    shape = tuple(total.dims[dim] for dim in (*batch, *free)) + (1,) * columns
-    rows = match.emit([node, div], "reshape", turned, shape=shape)
-    return match.emit([node, div], "div", match.like([node], [e, v]), rows)
+    one = match.emit([node], "reshape", match.constant(1.0, total.dtype), shape=(1,) * total.rank)
+    return match.emit([node], "mul", weights, match.emit([node], "div", one, total))

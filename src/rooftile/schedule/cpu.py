@@ -275,8 +275,7 @@ class _Recipe:
                 return
             per_row = max(streamed // axis.extent, 1)
         rows = max(1, budget // per_row)
-        if self.dots:
-            rows = max(rows, 8)
+        rows = max(rows, self._least_rows(axis.name))
         if rows >= axis.extent:
             if staged:
                 return
@@ -289,6 +288,15 @@ class _Recipe:
             self.kernel = to_loop(self.kernel, axis.name, size, after=staged)
         else:
             self.kernel = to_grid(self.kernel, axis.name, size)
+
+    def _least_rows(self, name: str) -> int:
+        """Steps of an axis with enough rows for the register tiles of the dots."""
+        least = 1
+        for dot in self.dots:
+            inner = self._row_count(n for n in self.scope.dims(dot.a) if n not in dot.over)
+            inner = max(1, inner // self.extents[name])
+            least = max(least, -(-8 // inner))
+        return least
 
     def _free_axes(self, staged: int) -> list[Axis]:
         store = next(iter(reversed(list(stores(self.kernel.body)))))
