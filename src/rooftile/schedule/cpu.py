@@ -33,6 +33,7 @@ from rooftile.schedule.opened import loop_over
 from rooftile.schedule.parallel import divide
 from rooftile.schedule.rewrites import (
     can_stage,
+    computed,
     pack,
     reduced_axes,
     refusal,
@@ -231,29 +232,31 @@ class _Recipe:
         """Copy operands that lie across the vectors of their dot, transposed; how many."""
         count = 0
         for dot in self.dots:
-            load = _plain_load(dot.b)
-            if load is None or load.buf in self.constants or load.pad is not None:
-                continue
-            columns = [
-                name
-                for name in self.scope.dims(dot.b)
-                if name not in dot.over and name not in self.scope.dims(dot.a)
-            ]
-            rows = self._row_count(n for n in self.scope.dims(dot.a) if n not in dot.over)
-            if len(columns) != 1 or rows < 4 or self.extents[columns[0]] < 4:
-                continue
-            if self.open.intersection((*columns, *dot.over)):
-                continue
-            if any(self._contiguous(load, name) for name in columns):
-                continue
-            inner = [name for name in dot.over if self._contiguous(load, name)]
-            if len(dot.over) != 1 or not inner:
-                continue
-            order = (*dot.over, columns[0])
-            if can_stage(self.kernel, load, order):
-                self.kernel = stage(self.kernel, load, order, self.extents)
+            order = self._staged_order(dot)
+            if order and can_stage(self.kernel, dot.b, order):
+                self.kernel = stage(self.kernel, dot.b, order, self.extents)
                 count += 1
         return count
+
+    def _staged_order(self, dot: Dot) -> tuple[str, ...]:
+        """The dims of a dot's right operand with its columns innermost, in panels of the last one;
+        empty where it is well as it lies."""
+        source = computed(self.kernel, dot.b)
+        loads = [part for part in subtiles(source) if isinstance(part, Load)]
+        if any(load.buf in self.constants for load in loads if load is source):
+            return ()
+        rows = self.scope.dims(dot.a)
+        columns = [n for n in self.scope.dims(dot.b) if n not in dot.over and n not in rows]
+        few = self._row_count(n for n in rows if n not in dot.over) < 4
+        if not columns or few or self.extents[columns[-1]] < 4 or len(dot.over) != 1:
+            return ()
+        if self.open.intersection((*columns, *dot.over)):
+            return ()
+        if any(self._contiguous(load, name) for load in loads for name in columns):
+            return ()
+        if not any(self._contiguous(load, dot.over[0]) for load in loads):
+            return ()
+        return (*columns[:-1], *dot.over, columns[-1])
 
     # -- rows
 

@@ -161,8 +161,10 @@ class Sink:
         limit = (
             8 if shared or not vector else self.registers * 7 // 8 // (vectors * len(reductions))
         )
+        # Rows that read the same vectors of a dot's right operand share each of its loads.
+        apart = {a for r in reductions if isinstance(r, Dot) for a in state.free(r.b)}
         rows: dict[str, int] = {}
-        for axis in reversed(others):
+        for axis in sorted(reversed(others), key=apart.__contains__):
             most = min(max(limit, 1), self.hints.get(axis, limit))
             if most > 1:
                 rows[axis] = min(most, state.spans[axis].size)
