@@ -32,6 +32,7 @@ from rooftile.machine.model import Machine
 from rooftile.schedule.opened import loop_over
 from rooftile.schedule.parallel import divide
 from rooftile.schedule.rewrites import (
+    PAGE,
     can_stage,
     computed,
     pack,
@@ -41,6 +42,9 @@ from rooftile.schedule.rewrites import (
     to_grid,
     to_loop,
 )
+
+WAYS = 8
+"""Lines that each set of the first cache holds, on nearly all machines."""
 
 
 @dataclass(frozen=True)
@@ -172,6 +176,13 @@ class _Recipe:
             return
         name = unit[0]
         width = self._panel(self.extents[name], self._row_count(rows))
+        clashing = self._clashing(dot)
+        if clashing:
+            wide = width * 2
+            depth = self._row_count(dot.over) * itemsize(buf.dtype)
+            if self.extents[name] >= wide and depth * wide <= self.machine.cache["l2"] // 2:
+                width = wide
+            self.hints[clashing] = min(WAYS, self.machine.registers * 3 // 4 * self.lanes // width)
         self.hints[name] = width
         if self.extents[name] > 1 and self._aligned(load.buf, dim, name, width):
             self.kernel = pack(self.kernel, load.buf, dim, width)
@@ -187,6 +198,27 @@ class _Recipe:
                     if any(n != name and c % width for n, c in index.terms):
                         return False
         return True
+
+    def _clashing(self, dot: Dot) -> str | None:
+        """The axis along which rows of a dot's left operand lie so far apart that a register tile
+        of them would have one set of the cache; None where it has no more than that holds."""
+        most = self.machine.registers * 7 // 16
+        load = _plain_load(dot.a)
+        if load is None or most <= WAYS:
+            return None
+        buf = self.kernel.buf(load.buf)
+        parts = [part for part in load.index if isinstance(part, Affine)]
+        sizes = [extent for extent in buf.shape if isinstance(extent, int)]
+        if min(len(parts), len(sizes)) < len(buf.shape):
+            return None
+        rows: list[tuple[int, str]] = []
+        stride = itemsize(buf.dtype)
+        for part, extent in zip(reversed(parts), reversed(sizes), strict=True):
+            wide = [(coef, name) for name, coef in part.terms if self.extents[name] > 1]
+            rows += [(coef * stride, name) for coef, name in wide if name not in dot.over]
+            stride *= extent
+        distance, name = min(rows, default=(1, ""))
+        return name if distance % PAGE == 0 else None
 
     def _row_count(self, rows: Iterable[str]) -> int:
         return math.prod(self.extents[name] for name in rows)

@@ -190,10 +190,6 @@ class Planner:
 
     def _judge(self, producer: Group, consumer: Group) -> Verdict:
         """Whether two groups, with those on the paths between them, can and should be one."""
-        if repeats_along_rows(self.graph, producer.root, consumer.root):
-            return Verdict(0.0, "", RUNS)
-        if is_row_again(self.graph, self.machine, producer, consumer):
-            return Verdict(0.0, "", AGAIN)
         between = self.partition.between(producer, consumer)
         if between is None:
             rule = _rule(producer, consumer)
@@ -210,6 +206,10 @@ class Planner:
                 return Verdict(0.0, rule.name, reason)
             merged = self.partition.joined(merged, group)
         assert rule is not None
+        if repeats_along_rows(self.graph, producer.root, consumer.root):
+            return Verdict(0.0, rule.name, RUNS)
+        if is_row_again(self.graph, self.machine, producer, consumer):
+            return Verdict(0.0, rule.name, AGAIN)
         try:
             together = self._predict(merged)
         except NotLowered as refusal:
