@@ -30,9 +30,9 @@ from rooftile.ir.tile import (
 from rooftile.ir.tile.materialise import stored_lets
 from rooftile.machine.model import Machine
 from rooftile.schedule.opened import loop_over
+from rooftile.schedule.operands import WAYS, clashing_rows, starts_panels
 from rooftile.schedule.parallel import divide
 from rooftile.schedule.rewrites import (
-    PAGE,
     can_stage,
     computed,
     pack,
@@ -42,9 +42,6 @@ from rooftile.schedule.rewrites import (
     to_grid,
     to_loop,
 )
-
-WAYS = 8
-"""Lines that each set of the first cache holds, on nearly all machines."""
 
 
 @dataclass(frozen=True)
@@ -176,49 +173,24 @@ class _Recipe:
             return
         name = unit[0]
         width = self._panel(self.extents[name], self._row_count(rows))
-        clashing = self._clashing(dot)
-        if clashing:
-            wide = width * 2
-            depth = self._row_count(dot.over) * itemsize(buf.dtype)
-            if self.extents[name] >= wide and depth * wide <= self.machine.cache["l2"] // 2:
-                width = wide
-            self.hints[clashing] = min(WAYS, self.machine.registers * 3 // 4 * self.lanes // width)
+        if min(self._row_count(rows), self.machine.registers * 7 // 16) > WAYS:
+            width = self._low_tile(dot, name, width)
         self.hints[name] = width
-        if self.extents[name] > 1 and self._aligned(load.buf, dim, name, width):
+        if self.extents[name] > 1 and starts_panels(self.kernel, load.buf, dim, name, width):
             self.kernel = pack(self.kernel, load.buf, dim, width)
 
-    def _aligned(self, buf: str, dim: int, name: str, width: int) -> bool:
-        """Whether each access of the buffer along `dim` starts a panel."""
-        for tile in expressions(self.kernel.body):
-            for part in subtiles(tile):
-                if isinstance(part, Load) and part.buf == buf:
-                    index = part.index[dim]
-                    if not isinstance(index, Affine) or index.const % width:
-                        return False
-                    if any(n != name and c % width for n, c in index.terms):
-                        return False
-        return True
-
-    def _clashing(self, dot: Dot) -> str | None:
-        """The axis along which rows of a dot's left operand lie so far apart that a register tile
-        of them would have one set of the cache; None where it has no more than that holds."""
-        most = self.machine.registers * 7 // 16
-        load = _plain_load(dot.a)
-        if load is None or most <= WAYS:
-            return None
-        buf = self.kernel.buf(load.buf)
-        parts = [part for part in load.index if isinstance(part, Affine)]
-        sizes = [extent for extent in buf.shape if isinstance(extent, int)]
-        if min(len(parts), len(sizes)) < len(buf.shape):
-            return None
-        rows: list[tuple[int, str]] = []
-        stride = itemsize(buf.dtype)
-        for part, extent in zip(reversed(parts), reversed(sizes), strict=True):
-            wide = [(coef, name) for name, coef in part.terms if self.extents[name] > 1]
-            rows += [(coef * stride, name) for coef, name in wide if name not in dot.over]
-            stride *= extent
-        distance, name = min(rows, default=(1, ""))
-        return name if distance % PAGE == 0 else None
+    def _low_tile(self, dot: Dot, name: str, width: int) -> int:
+        """Where rows lie whole pages apart, a register tile of few of them, with twice the columns
+        as long as the panel stays in cache. Gives the columns."""
+        clashing = clashing_rows(self.kernel, dot, self.extents)
+        if clashing is None:
+            return width
+        nbytes = 2 * width * self._row_count(dot.over) * itemsize(self.scope.dtype(dot.b))
+        if self.extents[name] >= 2 * width and nbytes <= self.machine.cache["l2"] // 2:
+            width *= 2
+        held = self.machine.registers * 3 // 4 * self.lanes
+        self.hints[clashing] = min(WAYS, held // width)
+        return width
 
     def _row_count(self, rows: Iterable[str]) -> int:
         return math.prod(self.extents[name] for name in rows)

@@ -145,7 +145,7 @@ class Sink:
     def _shape(self, tile: Tile, to: Destination) -> Shape:
         state = self.state
         vector = self.vector_axis(tile, to.dims, to)
-        others = [a for a in to.dims if a != vector and state.spans[a].size > 1]
+        others = [a for a in reversed(to.dims) if a != vector and state.spans[a].size > 1]
         reductions = _reductions(tile, state)
         lanes = self.lanes(to.dtype(state))
         total = -(-state.spans[vector].size // lanes) if vector else 1
@@ -166,7 +166,7 @@ class Sink:
         # Rows that read the same vectors of a dot's right operand share each of its loads.
         apart = {a for r in reductions if isinstance(r, Dot) for a in state.free(r.b)}
         rows: dict[str, int] = {}
-        for axis in sorted(reversed(others), key=apart.__contains__):
+        for axis in sorted(others, key=apart.__contains__):
             most = min(max(limit, 1), self.hints.get(axis, limit))
             if most > 1:
                 rows[axis] = min(most, state.spans[axis].size)
