@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from rooftile.session import (
         Compiled,
         ExecutionMode,
+        ExecutionOrder,
         GraphOptimizationLevel,
         InferenceSession,
         IOBinding,
@@ -38,20 +39,29 @@ if TYPE_CHECKING:
         RunOptions,
         SessionOptions,
         compile,
+        disable_telemetry_events,
+        enable_telemetry_events,
         get_all_providers,
         get_available_providers,
+        get_build_info,
         get_device,
+        get_version_string,
         load,
+        preload_dlls,
         set_default_logger_severity,
         set_default_logger_verbosity,
+        set_global_thread_pool_sizes,
+        set_seed,
     )
 
     __version__: str
+    capi: Any
 
 __all__ = [
     "CompileOptions",
     "Compiled",
     "ExecutionMode",
+    "ExecutionOrder",
     "GraphOptimizationLevel",
     "IOBinding",
     "InferenceSession",
@@ -72,19 +82,28 @@ __all__ = [
     "UnsupportedOp",
     "UnsupportedType",
     "__version__",
+    "capi",
     "compile",
+    "disable_telemetry_events",
+    "enable_telemetry_events",
     "errors",
     "get_all_providers",
     "get_available_providers",
+    "get_build_info",
     "get_device",
+    "get_version_string",
     "load",
     "machine",
     "memory",
+    "preload_dlls",
     "set_default_logger_severity",
     "set_default_logger_verbosity",
+    "set_global_thread_pool_sizes",
+    "set_seed",
 ]
 
 _MODULES = {
+    "capi": "rooftile.capi",
     "errors": "rooftile.core.errors",
     "machine": "rooftile.machine",
     "memory": "rooftile.memory",
@@ -97,7 +116,7 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"module 'rooftile' has no attribute {name!r}")
     found: Any = None
     if name == "__version__":
-        found = _version()
+        found = import_module("rooftile.core.version").version()
     elif name in _MODULES:
         found = import_module(_MODULES[name])
     else:
@@ -111,12 +130,3 @@ def __getattr__(name: str) -> Any:
 
 def __dir__() -> list[str]:
     return sorted(__all__)
-
-
-def _version() -> str:
-    from importlib import metadata
-
-    try:
-        return metadata.version("rooftile")
-    except metadata.PackageNotFoundError:
-        return "unknown"

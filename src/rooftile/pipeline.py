@@ -56,7 +56,11 @@ def compile_model(
 
     With `symbols` open dims stay open: the compilation has a template that serves other shapes.
     """
-    return compile_graph(onnx.read(model, shapes, symbols), options, journal)
+    journal = Journal() if journal is None else journal  # an empty one is false
+    graph = onnx.read(model, shapes, symbols)
+    for name in sorted(symbols.fixed) if symbols is not None else ():
+        journal.add("open", (name,), "fixed", "the model computes with the number that it is")
+    return compile_graph(graph, options, journal)
 
 
 def compile_graph(

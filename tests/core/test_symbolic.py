@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rooftile.core.expression import parsed
 from rooftile.core.symbolic import Sym, Symbols, evaluated, hint, same, symbolic, to_dim
 
 VALUES = {"N": 6, "M": 35}
@@ -52,6 +53,31 @@ def test_arithmetic_is_that_of_ints(work: Callable[[int, int], Any], n: int, m: 
     found = work(first, second)
     assert evaluated(found, {"N": n, "M": m}) == work(n, m)
     assert hint(found) == work(VALUES["N"], VALUES["M"])
+
+
+@given(expressions())
+def test_text_is_read_back(work: Callable[[int, int], Any]) -> None:
+    _, first, second = made()
+    found = work(first, second)
+    if isinstance(found, Sym):
+        assert parsed(str(found)) == found.poly
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "needs a number or name, not 'its end'"),
+        ("N+", "needs a number or name, not 'its end'"),
+        ("2*(N", "lacks a closing parenthesis"),
+        ("N M", "'M' was not expected in 'N M'"),
+        ("N%2", "'%' is no part of an expression: 'N%2'"),
+        ("*N", r"needs a number or name, not '\*'"),
+        ("(" * 60 + "N" + ")" * 60, "nests more than 50 deep"),
+    ],
+)
+def test_what_is_no_expression(text: str, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        parsed(text)
 
 
 @given(expressions(), st.integers(-3, 60), st.integers(2, 50), st.integers(2, 50))

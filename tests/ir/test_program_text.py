@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from rooftile.core.dtype import DTYPES
 from rooftile.core.errors import InvalidIR
+from rooftile.core.symbolic import Symbols
 from rooftile.ir.program import (
     Arg,
     Buffer,
@@ -23,6 +24,7 @@ from rooftile.ir.program import (
     parse,
     to_text,
 )
+from rooftile.ir.program.place import bound
 from rooftile.ir.program.records import SPACES
 
 SMALL = Program(
@@ -179,9 +181,67 @@ def test_launches_that_threads_share() -> None:
         SMALL, steps=(replace(SMALL.steps[0], split=split), *SMALL.steps[1:]), threads=3
     )
     text = to_text(program)
-    assert (
-        "  threads 3\n" in text and 'launch mul(x, w+4, out "out") split [12, 0.00025, 128]' in text
-    )
+    assert "  threads 3\n" in text
+    assert 'launch mul(x, w+4, out "out") split 12 0.00025 128' in text
     assert parse(text) == program
-    with pytest.raises(InvalidIR, match="a split is its tiles, seconds, and bytes of scratch"):
-        parse(text.replace("[12, 0.00025, 128]", "[12, 1]"))
+    with pytest.raises(InvalidIR, match="expected a JSON float, found int"):
+        parse(text.replace("0.00025 128", "128"))
+
+
+def _open_program() -> Program:
+    """A program for any N of at least 4 rows, with every number that a run may have to compute."""
+    symbols = Symbols()
+    rows = symbols.new("N", 12)
+    assert rows >= 4
+    split = Split(-(-rows // 4), 2.5e-4)
+    launch = Launch("scale", (Arg("x", 8 * rows), Arg("y")), numbers=("N",), split=split)
+    return Program(
+        "open",
+        (Port("x", "x", (rows, 2), "f32"),),
+        (Port("y", "y", (rows,), "f32"),),
+        (Buffer("x", 8 * rows, "input"), Buffer("y", 4 * rows, "output")),
+        (launch, Copy(Arg("x", 4 * rows), Arg("y"), 4 * rows)),
+        numbers=(("N", rows),),
+    )
+
+
+OPEN_TEXT = """\
+program open
+  arena 0 bound 0 no_reuse 0
+  symbol N 12
+  guard {N-4} >= 0
+  number N {N}
+  buffer x input {8*N} at 0 align 64
+  buffer y output {4*N} at 0 align 64
+  input x = x[{N}, 2] f32
+  output y = y[{N}] f32
+  launch scale(x+{8*N}, out y) numbers ["N"] split {(N+3)//4} 0.00025 0
+  copy x+{4*N} -> y {4*N}
+"""
+
+
+def test_numbers_of_a_run() -> None:
+    assert to_text(_open_program()) == OPEN_TEXT
+    found = parse(OPEN_TEXT)
+    assert to_text(found) == OPEN_TEXT
+    assert found.symbols is not None
+    assert found.symbols.hold({"N": 4}) and not found.symbols.hold({"N": 3})
+    assert bound(found, {"N": 8}) == bound(_open_program(), {"N": 8})
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("{8*N}", "{8*M}", "no line before gives the symbol M"),
+        ("{8*N}", "{8*}", "needs a number or name, not 'its end'"),
+        ("{8*N}", "{8*N", "expected an expression in braces"),
+        ("symbol N 12", "symbol N x", "expected an integer"),
+        ("{N-4} >=", "{4} >=", "a guard is about symbols"),
+        ("{N-4} >= 0", "{N-4} > 0", "expected '>='"),
+    ],
+)
+def test_refusals_of_numbers_of_a_run(old: str, new: str, message: str) -> None:
+    assert old in OPEN_TEXT
+    with pytest.raises(InvalidIR) as caught:
+        parse(OPEN_TEXT.replace(old, new, 1))
+    assert message in str(caught.value)

@@ -206,6 +206,28 @@ def test_the_system_tells_cores(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     assert system.core_count(root) == 2
 
 
+def test_the_quota_is_the_least_of_all_groups_above(tmp_path: Path) -> None:
+    assert system.quota(tmp_path) == float("inf")
+    root = _write(
+        tmp_path,
+        {
+            "proc/self/cgroup": "0::/slice/task\n",
+            "sys/fs/cgroup/slice/cpu.max": "300000 100000\n",
+            "sys/fs/cgroup/slice/task/cpu.max": "max 100000\n",
+        },
+    )
+    assert system.quota(root) == 3.0
+    _write(root, {"sys/fs/cgroup/slice/task/cpu.max": "50000 100000\n"})
+    assert system.quota(root) == 0.5
+    first = {"proc/self/cgroup": "4:memory:/m\n1:cpu,cpuacct:/box\n"}
+    root = _write(tmp_path / "first", first)
+    folder = "sys/fs/cgroup/cpu,cpuacct/box"
+    _write(root, {f"{folder}/cpu.cfs_quota_us": "-1\n", f"{folder}/cpu.cfs_period_us": "100000\n"})
+    assert system.quota(root) == float("inf")
+    _write(root, {f"{folder}/cpu.cfs_quota_us": "200000\n"})
+    assert system.quota(root) == 2.0
+
+
 def test_the_system_tells_the_cpu(tmp_path: Path) -> None:
     root = _write(tmp_path, {"proc/cpuinfo": "processor : 0\nmodel name\t: Toy 1 @ 2 GHz\n"})
     assert system.cpu_model(root) == "Toy 1 @ 2 GHz"

@@ -169,13 +169,3 @@ def test_the_default_cache_follows_the_environment(
     monkeypatch.delenv("ROOFTILE_CACHE")
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
     assert cache_folder() == tmp_path / "home" / ".cache" / "rooftile"
-
-
-def test_a_tree_that_is_not_installed_has_keys_too(monkeypatch: pytest.MonkeyPatch) -> None:
-    def missing(_: str) -> str:
-        raise cache_module.metadata.PackageNotFoundError
-
-    monkeypatch.setattr(cache_module.metadata, "version", missing)
-    cache_module._version.cache_clear()
-    assert cache_module._version() == "unknown"
-    cache_module._version.cache_clear()

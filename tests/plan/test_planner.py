@@ -99,6 +99,16 @@ def test_a_view_that_cannot_be_read_through_is_stored() -> None:
     assert (entry.verdict, entry.reason) == ("stored", "y0: axis m of 3 does not split")
 
 
+def test_of_several_views_the_nearest_is_stored() -> None:
+    s = Sketch()
+    x = s("exp", s.input(6, 4))
+    turned = s("transpose", x, perm=(1, 0))
+    planned = plan(s.graph(s("neg", s("reshape", turned, shape=(3, 8)))))
+    assert planned.groups == [["exp", "transpose"], ["reshape"], ["neg"]]
+    stored = [entry.subject[0] for entry in planned.journal.of("copies")]
+    assert stored == ["reshape_0", "transpose_0"]
+
+
 def test_what_has_no_kernel_is_named() -> None:
     s = Sketch()
     x = s("exp", s.input(3, 4))

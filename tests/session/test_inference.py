@@ -93,7 +93,7 @@ def test_symbols_can_be_fixed(pipeline: fake.Pipeline) -> None:
         (None, {"x": X[0]}, "input 'x' has the shape [3], the model takes [N, 3, ?]"),
         (None, {"x": np.ones((1, 4, 2))}, "has the shape [1, 4, 2], the model takes [N, 3, ?]"),
         (None, {"x": np.ones((1, 3, 2))}, "input 'x' holds float64, the model takes float32"),
-        (None, {"x": [[1], [2, 3]]}, "the inputs of plus_one must be arrays"),
+        (None, {"x": [[1], [2, 3]]}, "input 'x' is a list, which numpy cannot read"),
     ],
 )
 def test_refused_feeds(names: Any, feeds: Any, message: str) -> None:

@@ -123,9 +123,8 @@ def test_sizes_that_change_stay_open(monkeypatch: pytest.MonkeyPatch) -> None:
     session = rt.InferenceSession(model.SerializeToString())
     for count in (40, 50, 20, 60, 33, 2, 50):
         check(session, model, {"x": (np.arange(70) < count).astype(np.float32)})
-    assert len(compiled) == 3  # for 40, for all others, and for 2, which is less than a vector
     check(session, model, {"x": np.ones(2000, np.float32)})
-    assert len(compiled) == 4  # tiles for 50 would be too small for so many
+    assert len(compiled) == 3  # for 40, for all others, and for 2, which is less than a vector
 
 
 def branch(name: str, nodes: list[Any], output: str) -> Any:

@@ -84,3 +84,83 @@ def test_refused_bindings() -> None:
     binding.bind_output("y")
     with pytest.raises(rt.InvalidInput, match="missing: 'x'"):
         session.run_with_iobinding(binding)
+
+
+def test_bound_memory_is_written_directly(monkeypatch: pytest.MonkeyPatch) -> None:
+    session = rt.InferenceSession(fake.model(["N"]))
+    copied: list[str] = []
+    monkeypatch.setattr("rooftile.session.binding.copy_into", lambda *args: copied.append(args[2]))
+    binding = session.io_binding()
+    binding.bind_cpu_input("x", X)
+    binding.bind_ortvalue_output("y", rt.OrtValue.ortvalue_from_shape_and_type([3]))
+    session.run_with_iobinding(binding)
+    assert not copied
+    np.testing.assert_array_equal(binding.copy_outputs_to_cpu()[0], X + 1)
+
+
+@pytest.mark.parametrize("shift", [0, 1])
+def test_memory_of_an_input_may_be_bound_to_an_output(shift: int) -> None:
+    session = rt.InferenceSession(fake.model([3]))
+    memory = np.arange(4, dtype=np.float32)
+    given, target = memory[:3], memory[shift : 3 + shift]
+    binding = session.io_binding()
+    binding.bind_input("x", "cpu", 0, np.float32, [3], given.ctypes.data)
+    binding.bind_output("y", "cpu", 0, 1, [3], target.ctypes.data)
+    session.run_with_iobinding(binding)
+    np.testing.assert_array_equal(target, np.arange(3) + 1)
+
+
+def test_two_outputs_in_one_memory_are_copied_there() -> None:
+    session = rt.InferenceSession(fake.model([3]))
+    value = rt.OrtValue.ortvalue_from_shape_and_type([3])
+    binding = session.io_binding()
+    binding.bind_cpu_input("x", X)
+    for name in ("y", "same"):
+        binding.bind_ortvalue_output(name, value)
+    session.run_with_iobinding(binding)
+    np.testing.assert_array_equal(value.numpy(), X + 1)
+
+
+def test_memory_that_is_not_dense_is_copied_to() -> None:
+    session = rt.InferenceSession(fake.model([3]))
+    columns = np.zeros((3, 2), np.float32)
+    found = session.run(["y"], {"x": X}, into={"y": columns[:, 0]})
+    np.testing.assert_array_equal(found[0], X + 1)
+    assert not columns.any()
+    dense = np.zeros(3, np.float32)
+    assert session.run(["same"], {"x": X}, into={"same": dense})[0] is dense
+    np.testing.assert_array_equal(dense, X + 1)
+
+
+def test_element_types_by_number() -> None:
+    value = rt.OrtValue.ortvalue_from_shape_and_type([2], 16)
+    assert (value.data_type(), value.element_type()) == ("tensor(bfloat16)", 16)
+    assert value.tensor_size_in_bytes() == 4
+    bits = np.array([0x3F80, 0xC000], np.uint16)
+    taken = rt.OrtValue.ortvalue_from_numpy_with_onnx_type(bits, 16)
+    assert taken.numpy().astype(np.float32).tolist() == [1.0, -2.0]
+    with pytest.raises(rt.errors.NoTensor, match="uint16 cannot be taken as float32"):
+        rt.OrtValue.ortvalue_from_numpy_with_onnx_type(bits, 1)
+    with pytest.raises(rt.InvalidOption, match="99 is not the number of an element type"):
+        rt.OrtValue.ortvalue_from_shape_and_type([2], 99)
+    with pytest.raises(rt.InvalidOption, match="'nothing' is not an element type"):
+        rt.OrtValue.ortvalue_from_shape_and_type([2], "nothing")
+
+
+def test_values_that_are_no_tensors() -> None:
+    sequence = rt.OrtValue([X])
+    assert sequence.is_tensor_sequence() and not sequence.is_tensor()
+    assert sequence.data_type() == "seq(tensor(float))"
+    assert not rt.OrtValue(None).has_value() and not sequence.is_sparse_tensor()
+    with pytest.raises(rt.errors.NoTensor, match=r"this OrtValue is a seq\(tensor\(float\)\)"):
+        sequence.shape()
+    np.testing.assert_array_equal(np.from_dlpack(rt.OrtValue.ortvalue_from_numpy(X)), X)
+
+
+def test_values_hold_what_is_dense_and_native() -> None:
+    for array in (X[::-1], X.astype(">f4"), np.asfortranarray(np.ones((2, 3), np.float32))):
+        held = rt.OrtValue.ortvalue_from_numpy(array).numpy()
+        assert held.flags.c_contiguous and held.dtype.isnative
+        np.testing.assert_array_equal(held, array)
+    assert rt.OrtValue.ortvalue_from_numpy(X).numpy() is not None
+    assert np.shares_memory(rt.OrtValue.ortvalue_from_numpy(X).numpy(), X)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TypeAlias
 
 
@@ -18,7 +19,18 @@ class Quotient:
     by: Poly
 
     def __str__(self) -> str:
+        return self._text
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    @cached_property
+    def _text(self) -> str:
         return f"{_in_parentheses(self.over)}//{_in_parentheses(self.by)}"
+
+    @cached_property
+    def _hash(self) -> int:
+        return hash((self.over, self.by))
 
     def value(self, values: Mapping[str, int]) -> int:
         """The integer it is for values of its symbols."""
@@ -31,15 +43,31 @@ Monomial: TypeAlias = "tuple[Atom, ...]"
 
 @dataclass(frozen=True)
 class Poly:
-    """A sum of integer multiples of products of atoms, in a canonical order."""
+    """A sum of integer multiples of products of atoms, in a canonical order.
+
+    Its text is what `core.expression.parsed` reads.
+    """
 
     terms: tuple[tuple[Monomial, int], ...]
 
     def __str__(self) -> str:
+        return self._text
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    @cached_property
+    def _hash(self) -> int:
+        return hash(self.terms)
+
+    @cached_property
+    def _text(self) -> str:
         parts = []
         for product, coef in self.terms:
             factors = [str(coef)] if coef != 1 or not product else []
-            parts.append("*".join((*factors, *map(str, product))))
+            lone = coef == 1 and len(product) == 1
+            atoms = [a if isinstance(a, str) or lone else f"({a})" for a in product]
+            parts.append("*".join((*factors, *map(str, atoms))))
         return "+".join(parts).replace("+-", "-") or "0"
 
     @property
@@ -79,15 +107,15 @@ class Poly:
 
 
 def _in_parentheses(poly: Poly) -> str:
-    """Its text, to stand in a product."""
-    lone = len(poly.terms) == 1 and len(poly.terms[0][0]) + (poly.terms[0][1] != 1) == 1
-    return str(poly) if lone else f"({poly})"
+    """Its text, to stand in a quotient."""
+    text = str(poly)
+    return text if text.isidentifier() or text.isdigit() else f"({text})"
 
 
 def poly_of(terms: Mapping[Monomial, int]) -> Poly:
     """The polynomial of some terms, those of coefficient 0 left out."""
-    kept = {product: coef for product, coef in terms.items() if coef}
-    return Poly(tuple(sorted(kept.items(), key=_place)))
+    kept = [(product, coef) for product, coef in terms.items() if coef]
+    return Poly(tuple(sorted(kept, key=_place) if len(kept) > 1 else kept))
 
 
 def _place(term: tuple[Monomial, int]) -> tuple[bool, list[str]]:
@@ -113,7 +141,7 @@ def times(a: Poly, b: Poly) -> Poly:
     total: dict[Monomial, int] = {}
     for left, x in a.terms:
         for right, y in b.terms:
-            product = tuple(sorted((*left, *right), key=str))
+            product = tuple(sorted((*left, *right), key=str)) if left and right else left or right
             total[product] = total.get(product, 0) + x * y
     return poly_of(total)
 

@@ -49,13 +49,15 @@ class Symbols:
     """Numbers computed from the symbols that kernels are given, by their polynomials."""
     least: dict[Atom, int] = field(default_factory=dict)
     """What atoms are known not to be below, by the guards."""
+    bounds: dict[Poly, int | None] = field(default_factory=dict)
+    """Lower bounds that were asked for, as far as the guards now say."""
 
     pinned: set[str] = field(default_factory=set)
     """Symbols that had to be taken for the numbers at hand."""
     divided: dict[str, int] = field(default_factory=dict)
     """Symbols of which quotients were assumed to be equal: they should be multiples of this."""
-    fixed: frozenset[str] = frozenset()
-    """Names that are no symbols, but the numbers at hand."""
+    fixed: set[str] = field(default_factory=set)
+    """Names that are no symbols, but the numbers at hand; one set for all starts."""
     units: Mapping[str, int] = field(default_factory=dict)
     """What extents are multiples of: the symbol counts these."""
 
@@ -80,6 +82,7 @@ class Symbols:
         if len(lone) == 1 and len(lone[0][0]) == 1 and lone[0][1] > 0:
             [((atom,), coef)] = lone
             self.least[atom] = max(-(poly.const // coef), self._least(atom))
+            self.bounds.clear()
 
     def pin(self, poly: Poly) -> int:
         """The number at hand, assumed from here on."""
@@ -106,7 +109,8 @@ class Symbols:
         if not self.pinned and not self.divided:
             return None
         units = {name: unit * self.units.get(name, 1) for name, unit in self.divided.items()}
-        return Symbols(fixed=self.fixed | self.pinned, units={**self.units, **units})
+        self.fixed.update(self.pinned)
+        return Symbols(fixed=self.fixed, units={**self.units, **units})
 
     def _least(self, atom: Atom) -> int:
         """A number that an atom is never below; very small where none is known."""
@@ -121,11 +125,14 @@ class Symbols:
         return 0 if low >= 0 else _NO_BOUND
 
     def lower_bound(self, poly: Poly) -> int | None:
-        """A number that a polynomial is never below; None where none is found.
+        """A number that a polynomial is never below; None where none is found."""
+        if poly not in self.bounds:
+            self.bounds[poly] = self._lower_bound(poly)
+        return self.bounds[poly]
 
-        Each atom is written as its least value plus a rest; where no coefficient of the rests is
-        negative, the constant is a bound.
-        """
+    def _lower_bound(self, poly: Poly) -> int | None:
+        """Each atom is written as its least value plus a rest; where no coefficient of the rests is
+        negative, the constant is a bound."""
         shifted = constant(0)
         for product, coef in poly.terms:
             term = constant(coef)

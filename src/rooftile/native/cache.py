@@ -6,25 +6,29 @@ import hashlib
 import os
 import re
 import tempfile
-import threading
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from importlib import metadata
 from pathlib import Path
 
 import llvmlite
 import llvmlite.binding as llvm
 
 from rooftile.core.errors import InvalidOption
+from rooftile.core.version import version
 from rooftile.native.assemble import assemble
+from rooftile.native.locks import new_lock
 from rooftile.native.target import Target
 
 MOST_REMOVED = 4096
 """Entries that go at once: a folder that is much too full is emptied over several compilations."""
+STALE_S = 3600.0
+"""A temporary file so old was left by a process that was killed as it wrote."""
 _MAGIC = b"rooftile-object\n"
 _DIGEST_BYTES = 32
 _SUFFIX = ".o"
+_TEMPORARY = ".tmp"
 _KEY = re.compile(r"[0-9A-Za-z_-]+")
 
 
@@ -54,7 +58,7 @@ class ObjectCache:
             )
         self.folder = Path(folder)
         self.limit_bytes, self.limit_entries = limit_bytes, limit_entries
-        self._lock = threading.Lock()
+        self._lock = new_lock()
         self._held: tuple[int, int] | None = None
         """Bytes and entries, as far as this process knows."""
 
@@ -95,6 +99,7 @@ class ObjectCache:
         """Remove every entry."""
         for _, _, path in self._entries():
             _remove(path)
+        remove_stale(self.folder)
         with self._lock:
             self._held = None
 
@@ -120,6 +125,7 @@ class ObjectCache:
 
     def _evict(self) -> tuple[int, int]:
         """What is held once the oldest entries went, a tenth below the limits to do it rarely."""
+        remove_stale(self.folder)
         entries = self._entries()
         held, count = sum(size for _, size, _ in entries), len(entries)
         if held <= self.limit_bytes and count <= self.limit_entries:
@@ -164,7 +170,7 @@ def build(
 
 def object_key(text: str, target: Target, level: int = 1) -> str:
     """SHA-256 of everything that decides an object's bytes, as hex."""
-    maker = (llvmlite.__version__, llvm.llvm_version_info, _version())
+    maker = (llvmlite.__version__, llvm.llvm_version_info, version())
     digest = hashlib.sha256(repr((target, level, maker)).encode())
     digest.update(b"\0" + text.encode())
     return digest.hexdigest()
@@ -175,7 +181,7 @@ def write_atomic(path: Path, data: bytes) -> bool:
     temporary: str | None = None
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        handle, temporary = tempfile.mkstemp(prefix=".", suffix=".tmp", dir=path.parent)
+        handle, temporary = tempfile.mkstemp(prefix=".", suffix=_TEMPORARY, dir=path.parent)
         with os.fdopen(handle, "wb") as file:
             file.write(data)
         os.replace(temporary, path)
@@ -186,17 +192,24 @@ def write_atomic(path: Path, data: bytes) -> bool:
     return True
 
 
+def remove_stale(folder: Path) -> None:
+    """Remove what processes left in a folder that were killed in `write_atomic`."""
+    try:
+        left = [path for path in folder.iterdir() if path.suffix == _TEMPORARY]
+    except OSError:
+        return
+    for path in left:
+        try:
+            old = time.time() - path.stat().st_mtime > STALE_S
+        except OSError:  # its writer renamed it
+            continue
+        if old:
+            _remove(path)
+
+
 @lru_cache(maxsize=8)
 def _cache_at(folder: Path) -> ObjectCache:
     return ObjectCache(folder)
-
-
-@lru_cache(maxsize=1)
-def _version() -> str:
-    try:
-        return metadata.version("rooftile")
-    except metadata.PackageNotFoundError:
-        return "unknown"
 
 
 def _seal(data: bytes) -> bytes:

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import itertools
-import threading
 from collections.abc import Sequence
-from functools import lru_cache
 
 import llvmlite.binding as llvm
 
 from rooftile.core.errors import NativeError
 from rooftile.native.assemble import target_machine
+from rooftile.native.locks import new_lock
 from rooftile.native.target import host_target
 
+LIBRARIES = 32
+"""How many libraries share a linker, which takes 100 kB and half a millisecond."""
 _names = itertools.count()
 
 
@@ -29,13 +30,14 @@ class Library:
         """
         self.name = f"rooftile{next(_names)}"
         self._addresses: dict[str, int] = {}
-        self._lock = threading.Lock()
+        self._lock = new_lock()
+        self._linker = _linkers.take()
         self._trackers: list[llvm.ResourceTracker] = []
         builder = llvm.JITLibraryBuilder().add_current_process()
         for data in objects:
             builder.add_object_img(data)
         try:
-            self._trackers.append(builder.link(_linker(), self.name))
+            self._trackers.append(builder.link(self._linker, self.name))
         except RuntimeError as error:
             raise NativeError(
                 f"{len(objects)} objects could not be linked: {str(error).removeprefix('In , ')}"
@@ -51,7 +53,7 @@ class Library:
 
     def _look_up(self, name: str) -> int:
         try:
-            tracker = _linker().lookup(self.name, name)
+            tracker = self._linker.lookup(self.name, name)
         except RuntimeError as error:
             if "Symbols not found" in str(error):
                 raise NativeError(f"no object of the library defines {name!r}") from error
@@ -64,10 +66,26 @@ class Library:
         return address
 
 
-@lru_cache(maxsize=1)
-def _linker() -> llvm.LLJIT:
-    """One linker a process; libraries are its dynamic libraries and go one by one."""
-    # JITLink allocates the sections of an object together, so near relocations always reach.
-    return llvm.create_lljit_compiler(
-        target_machine(host_target()), use_jit_link=True, suppress_errors=True
-    )
+class _Linkers:
+    """Hands out LLVM's linkers. Each serves `LIBRARIES` libraries and goes when they are gone:
+    a linker keeps some kilobytes of every library that it ever had."""
+
+    def __init__(self) -> None:
+        self._lock = new_lock()
+        self._current: llvm.LLJIT | None = None
+        self._served = 0
+
+    def take(self) -> llvm.LLJIT:
+        """The linker for one library more."""
+        with self._lock:
+            if self._current is None or self._served == LIBRARIES:
+                # JITLink allocates the sections of an object together, so near relocations reach.
+                self._current = llvm.create_lljit_compiler(
+                    target_machine(host_target()), use_jit_link=True, suppress_errors=True
+                )
+                self._served = 0
+            self._served += 1
+            return self._current
+
+
+_linkers = _Linkers()

@@ -16,6 +16,7 @@ from rooftile.native import pool_text as layout
 from rooftile.native.aligned import aligned
 from rooftile.native.cache import build
 from rooftile.native.library import Library
+from rooftile.native.locks import new_lock
 from rooftile.native.target import host_target
 
 MAX_THREADS = layout.MAX_THREADS
@@ -44,6 +45,7 @@ class Pool:
         self._stop = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(self.library.address("pool_stop"))
         self.memory = aligned(layout.POOL_BYTES)
         self.address = int(self.memory.ctypes.data)
+        self._lock = new_lock()
         self.helpers: list[threading.Thread] = []
         self.reset()
 
@@ -52,7 +54,6 @@ class Pool:
         self.helpers = []
         self.threads = 1
         """How many threads take part now, the caller's included."""
-        self._lock = threading.Lock()
         self.memory[:] = 0
         words = self.memory.view(np.uint64)
         words[layout.RUN // 8] = self.library.address("pool_run")
@@ -96,7 +97,7 @@ class Pool:
 
 
 _shared: Pool | None = None
-_making = threading.Lock()
+_making = new_lock()
 
 
 def shared_pool() -> Pool:
@@ -130,14 +131,12 @@ def _stop_shared() -> None:
         _shared.stop()
 
 
-def _renew_locks() -> None:
-    """In a forked child only the forking thread lives on: locks that others held are new."""
-    global _making
-    _making = threading.Lock()
+def _without_helpers() -> None:
+    """In a forked child only the forking thread lives on."""
     if _shared is not None:
         _shared.reset()
 
 
 atexit.register(_stop_shared)
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_renew_locks)
+    os.register_at_fork(after_in_child=_without_helpers)

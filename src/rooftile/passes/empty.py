@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
@@ -27,15 +26,15 @@ def fold_empty(graph: Graph) -> Graph:
 
 def _rule(match: Match, node: Node) -> Value | None:
     result = node.output
-    if not math.prod(result.dims):
+    if 0 in result.dims:
         return match.builder.constant(np.zeros(result.dims, to_numpy(result.dtype)))
     inputs = match.inputs(node)
-    full = [value for value in inputs if math.prod(value.dims)]
+    full = [value for value in inputs if 0 not in value.dims]
     if len(full) == len(inputs):
         return None
     if node.op == "concat":
         return match.emit([node], "concat", *full, axis=node.attr("axis"))
-    if node.op in _PICKS and not math.prod(inputs[0].dims):
+    if node.op in _PICKS and 0 in inputs[0].dims:
         raise InvalidModel(
             f"{', '.join(map(repr, node.origin)) or node.name}: picks from {list(inputs[0].dims)}, "
             f"which has no element; check the shapes that it is computed from"

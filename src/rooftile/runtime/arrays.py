@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rooftile.core.dtype import to_numpy
-from rooftile.core.errors import InvalidInput
+from rooftile.core.errors import InvalidInput, NoTensor
 from rooftile.ir.program import Port
 
 Array = npt.NDArray[Any]
@@ -69,18 +69,9 @@ class Taker:
 
     def _convert(self, value: Any) -> Array:
         where = f"input {self.port.name!r}"
-        try:
-            array = np.asarray(value)
-        except (TypeError, ValueError, RuntimeError) as error:
-            raise InvalidInput(
-                f"{where} is a {type(value).__name__}, which numpy cannot read ({error}); pass an "
-                f"array of {self.dtype}"
-            ) from error
-        if array.dtype.newbyteorder("=") != self.dtype:
-            raise InvalidInput(
-                f"{where} holds {array.dtype}, the model takes {self.dtype}; pass "
-                f"x.astype({self.dtype.name!r}) if that loses nothing"
-            )
+        array = tensor(value, self.dtype, where)
+        if self.shape == () and array.size == 1:
+            array = array.reshape(())  # onnxruntime takes one element of any rank for a scalar
         if array.shape != self.shape:
             raise InvalidInput(
                 f"{where} has the shape {list(array.shape)}, this program was compiled for "
@@ -91,3 +82,52 @@ class Taker:
         copied = np.empty(self.shape, self.dtype)
         copied[...] = array
         return copied
+
+
+def tensor(value: Any, dtype: np.dtype[Any], where: str) -> Array:
+    """An input as an array of `dtype`, in any byte order and layout.
+
+    Numbers of Python, alone or in lists, take the type that is asked for where that loses nothing
+    but the precision of fractions. InvalidInput for arrays of another type, NoTensor for what is
+    no array.
+    """
+    array = readable(value, where)
+    if isinstance(value, _PLAIN) and array.dtype != dtype:
+        return _converted(array, dtype, where)
+    if array.dtype.newbyteorder("=") != dtype:
+        raise InvalidInput(
+            f"{where} holds {array.dtype}, the model takes {dtype}; pass "
+            f"x.astype({dtype.name!r}) if that loses nothing"
+        )
+    return array
+
+
+def readable(value: Any, where: str) -> Array:
+    """The array that a value is or holds; NoTensor for what is none, such as None or a dict."""
+    reads = not isinstance(value, (str, bytes, dict, set)) and value is not None
+    try:
+        if hasattr(value, "__dlpack__") and not hasattr(value, "__array__"):
+            return np.from_dlpack(value)
+        array = np.asarray(value)
+    except (TypeError, ValueError, RuntimeError, BufferError) as error:
+        raise NoTensor(_unreadable(value, where, f" ({error})")) from error
+    if not reads or (array.dtype == object and not hasattr(value, "dtype")):
+        raise NoTensor(_unreadable(value, where))
+    return array
+
+
+_PLAIN = (list, tuple, bool, int, float)
+
+
+def _unreadable(value: Any, where: str, why: str = "") -> str:
+    return f"{where} is a {type(value).__name__}, which numpy cannot read{why}; pass an array"
+
+
+def _converted(array: Array, dtype: np.dtype[Any], where: str) -> Array:
+    """Numbers of Python, as numpy read them, in another type."""
+    if array.dtype.kind in "biuf":
+        with np.errstate(all="ignore"):
+            found = array.astype(dtype)
+        if dtype.kind not in "biu" or array.size == 0 or np.array_equal(found, array):
+            return found
+    raise NoTensor(f"{where} holds numbers, {array.dtype}, that {dtype} cannot; pass an array")

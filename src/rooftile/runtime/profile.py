@@ -26,13 +26,13 @@ def profile(executable: Executable, inputs: Sequence[Any], repeats: int) -> list
     """Best seconds of each step; see `Executable.profile`."""
     if repeats < 1:
         raise InvalidOption(f"repeats must be at least 1, not {repeats}")
-    outputs = executable.run(inputs)  # refuses what does not fit, and warms up
+    outputs = executable.run(list(inputs))  # refuses what does not fit, and warms up
     taken = executable.take(inputs)
     frame = executable.acquire()
     try:
         frame.point(taken, outputs)
         steps = executable.program.steps
-        calls = [_call(executable, frame, index, step) for index, step in enumerate(steps)]
+        calls = [step_call(executable, frame, index, step) for index, step in enumerate(steps)]
         best = _best(calls, repeats)
     finally:
         executable.release(frame)
@@ -42,7 +42,8 @@ def profile(executable: Executable, inputs: Sequence[Any], repeats: int) -> list
     ]
 
 
-def _call(executable: Executable, frame: Frame, index: int, step: Step) -> Callable[[], Any]:
+def step_call(executable: Executable, frame: Frame, index: int, step: Step) -> Callable[[], Any]:
+    """What runs one step alone on the memory of a frame; the code of a kernel that refuses."""
     if isinstance(step, HostCall):
         return partial(executable.host_call(index), frame.memory)
     if isinstance(step, Copy):
@@ -53,7 +54,7 @@ def _call(executable: Executable, frame: Frame, index: int, step: Step) -> Calla
         return _native(executable.loop_address(index), pointers)
     if step.split is not None and executable.pool is not None:
         return _shared(executable, executable.pool, frame, step.split, index)
-    target = executable.library.address(executable.symbols[step.kernel])
+    target = executable.library.address(executable.functions[step.kernel])
     *pointers, last = (frame.pointer(arg) for arg in step.args)
     numbers = [executable.program.table[name] for name in step.numbers]
     tiles = [] if step.split is None else [0, step.split.tiles]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -10,22 +9,23 @@ from typing import Any
 from rooftile.core.symbolic import Sym, Symbols, hint
 from rooftile.ir.program import Program, bound
 from rooftile.native import Library
+from rooftile.native.locks import new_lock
 from rooftile.runtime.executable import Executable, aligned_constants
 
 KEPT_BINDINGS = 16
 """For how many sets of shapes the memory plan is kept; the one used longest ago goes."""
 
-FULL_TILES = 64
-"""From here on tiles are as large as they get, whatever the extent."""
+FEW = 16
+"""Tiles that were chosen for fewer elements are small."""
 FAR = 8
-"""Extents so many times larger than those at hand are compiled for, if those were small."""
+"""Extents so many times larger than those at hand are compiled for, if those were few."""
 
 Shapes = Sequence[Sequence[int]]
 
 
 def _is_far(value: int, at_hand: int) -> bool:
     """Whether tiles that fit the value at hand are much too small for another."""
-    return at_hand < FULL_TILES and value > FAR * at_hand
+    return at_hand < FEW and value > FAR * at_hand
 
 
 class Template:
@@ -52,7 +52,7 @@ class Template:
         self.constants = aligned_constants(program, constants)
         self.library = Library(self.objects)
         self._kept: OrderedDict[tuple[tuple[int, ...], ...], Executable] = OrderedDict()
-        self._lock = threading.Lock()
+        self._lock = new_lock()
 
     def values(self, shapes: Shapes) -> dict[str, int] | None:
         """The symbols' values for shapes of the inputs; None where the code does not hold for

@@ -43,6 +43,9 @@ from rooftile.schedule.rewrites import (
     to_loop,
 )
 
+FULL_ROOM = 64
+"""Open extents above this get the same tiles, or nearly so."""
+
 
 @dataclass(frozen=True)
 class Scheduled:
@@ -128,7 +131,7 @@ class _Recipe:
         rows = [name for name in free if name in spanned][-1:]
         for name in free:
             size, least = 1, 1
-            room = 1 << (self.extents[name].bit_length() - 1)
+            room = self._room(name)
             if name == vectorised:
                 size, least = min(room, self.lanes * 8), min(room, self.lanes)
             elif name in rows:
@@ -141,7 +144,19 @@ class _Recipe:
                 if axis.name not in reduced_axes(self.kernel):
                     why = refusal(self.kernel, axis.name)
                     raise NotLowered(f"axis {axis.name} of open extent stays whole: {why}")
-                self.kernel = loop_over(self.kernel, axis.name, self.lanes * 4)
+                self.kernel = loop_over(self.kernel, axis.name, self._loop_tile(axis.name))
+
+    def _loop_tile(self, name: str) -> int:
+        """Elements of an open axis that an iteration reduces: many where vectors lie along it, or
+        where a dot keeps its sums in registers meanwhile."""
+        along = any(self._contiguous(load, name) for load in self._loads())
+        return self.lanes * 4 if along or any(name in dot.over for dot in self.dots) else 8
+
+    def _room(self, name: str) -> int:
+        """What the tiles along an open axis may take: a power of two, by the extent at hand. What
+        fills a vector may grow: then tiles are as large as they get."""
+        at_hand = self.extents[name]
+        return 1 << (max(at_hand, FULL_ROOM if at_hand >= self.lanes else 1).bit_length() - 1)
 
     def _check_columns(self, dot: Dot) -> None:
         """Operands that lie across vectors of open extent cannot be staged: they are stored."""

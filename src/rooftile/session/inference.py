@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,11 +17,16 @@ from rooftile.core.errors import (
 from rooftile.core.journal import Decision
 from rooftile.ir.program import Program
 from rooftile.native import Stop
-from rooftile.session.binding import IOBinding
+from rooftile.native.locks import new_lock
+from rooftile.runtime import Executable
+from rooftile.session.asynchronous import Callback, run_apart
+from rooftile.session.binding import IOBinding, written_into
 from rooftile.session.compiled import Compiled, arrange, compile
 from rooftile.session.explanation import explained, programs_of
+from rooftile.session.fitting import closed, fitting, shape_of, wanted
 from rooftile.session.guard import check_shapes, guarded
 from rooftile.session.narrow import Boundary
+from rooftile.session.notices import say_what_has_no_effect
 from rooftile.session.options import (
     CPU,
     Providers,
@@ -35,8 +38,18 @@ from rooftile.session.options import compile_options as checked
 from rooftile.session.programs import Programs, Shapes
 from rooftile.session.segment import Environment, Shared
 from rooftile.session.segmented import Segmented
+from rooftile.session.signature import (
+    ModelMetadata,
+    NodeArg,
+    fixed_dims,
+    metadata,
+    node_arg,
+    with_initializers,
+)
 from rooftile.session.taking import Taken, is_tensor, takers
+from rooftile.session.trace import Trace, trace_of
 from rooftile.session.values import Array, OrtValue
+from rooftile.session.weakly import weakly
 
 if TYPE_CHECKING:
     from rooftile.report import Explanation
@@ -45,37 +58,17 @@ KEPT_VARIANTS = 8
 """For how many sets of overridden weights."""
 
 
-@dataclass(frozen=True)
-class NodeArg:
-    """An input or output of a model. A dim is an int, a symbol's name, or None."""
-
-    name: str
-    shape: list[int | str | None]
-    type: str
-
-
-@dataclass(frozen=True)
-class ModelMetadata:
-    """What a model file says about itself."""
-
-    producer_name: str = ""
-    graph_name: str = ""
-    graph_description: str = ""
-    domain: str = ""
-    description: str = ""
-    version: int = 0
-    custom_metadata_map: dict[str, str] = field(default_factory=dict)
-
-
 class InferenceSession:
     """A model ready to run. Safe to use from several threads.
 
     A model whose input shapes are all known compiles in the constructor. One with open dims
-    compiles at the first run for its shapes, and at the first run of other shapes once more for
-    all of them, as far as its ops allow; its file must still be there.
+    compiles at the first run, once for all shapes as far as its ops allow; its file must still be
+    there.
     Large kernels are shared by `intra_op_num_threads` threads of one pool for the whole process; a
     run that finds it at work for another one goes on alone.
     """
+
+    _execute = staticmethod(Executable.run)
 
     def __init__(
         self,
@@ -83,31 +76,39 @@ class InferenceSession:
         sess_options: SessionOptions | None = None,
         providers: Providers = None,
         provider_options: Sequence[Mapping[str, Any]] | None = None,
+        trace: Trace | None = None,
         **ignored: Any,
     ) -> None:
-        """`path_or_bytes` may be an onnx.ModelProto. Errors as those of `compile`."""
-        check_providers(providers)
+        """`path_or_bytes` may be an onnx.ModelProto. Errors as those of `compile`.
+
+        `trace`: where steps are noted, instead of a file of its own where the options ask for one.
+        """
+        check_providers(providers, provider_options)
         self._options = sess_options or SessionOptions()
         self._compile_options = checked(self._options)
+        say_what_has_no_effect(self._options, ignored)
+        self._trace = trace or trace_of(self._options)
         from rooftile.frontends.onnx import load, overridable, signature
 
-        self._model = path_or_bytes
         with guarded("the model"):
-            loaded = load(path_or_bytes)
+            self._model = with_initializers(path_or_bytes, self._options)
+            loaded = load(self._model)
             found = signature(loaded)
-        self._inputs = [_node_arg(item) for item in found.inputs]
-        self._outputs = [_node_arg(item) for item in found.outputs]
-        self._meta = _metadata(found)
+        known = fixed_dims(found.inputs, self._options)
+        self._inputs = [node_arg(item, known) for item in found.inputs]
+        self._outputs = [node_arg(item, known) for item in found.outputs]
+        self._meta = metadata(found)
         self._input_names = [item.name for item in self._inputs]
         self._output_names = list(dict.fromkeys(item.name for item in self._outputs))
         self._every = [self._output_names.index(item.name) for item in self._outputs]
         """The place of each output among those of a program, which has none twice."""
-        self._defaults = {item.name: _node_arg(item) for item in overridable(loaded)}
+        self._defaults = {item.name: node_arg(item, known) for item in overridable(loaded)}
         self._variants: dict[frozenset[str], InferenceSession] = {}
         self._name = found.graph_name or "the model"
-        self._wanted = [self._bound(item.shape) for item in self._inputs]
-        self._programs = Programs(self._compile)
-        self._making = threading.Lock()
+        ranked = [item.ranked for item in found.inputs]
+        self._wanted = list(map(wanted, self._inputs, ranked))
+        self._programs = Programs(weakly(self._compile))
+        self._making = new_lock()
         self._fixed: Compiled | None = None
         self._steps: Segmented | None = None
         self._takers: list[Taken] = []
@@ -115,19 +116,23 @@ class InferenceSession:
             [item.type for item in self._inputs],
             [self._outputs[self._every.index(n)].type for n in range(len(self._output_names))],
         )
-        known = [tuple(dim for dim in shape if isinstance(dim, int)) for shape in self._wanted]
+        shapes = [closed(shape) for shape in self._wanted]
         if not all(is_tensor(item.type) for item in self._inputs):
             self._cut()
-        elif list(map(len, known)) == list(map(len, self._wanted)):
-            self._start(tuple(known))
+        elif None not in shapes:
+            self._start(tuple(shape for shape in shapes if shape is not None))
+        if self._trace is not None:
+            self._trace.follow_session(self, whole_runs=trace is None)
 
     def run(
         self,
         output_names: Sequence[str] | None,
         input_feed: Mapping[str, Any],
         run_options: Any = None,
+        into: Mapping[str, Array] | None = None,
     ) -> list[Array]:
-        """The outputs named, or all of them, as new arrays.
+        """The outputs named, or all of them, as new arrays, or as those of `into`, by name, into
+        which they could be written directly.
 
         InvalidInput names the input that is missing, unknown, or of the wrong shape or type.
         Terminated where `run_options.terminate` is set, before or while it runs.
@@ -135,7 +140,7 @@ class InferenceSession:
         stop = stop_of(run_options)
         stop.check(self._name)
         if self._defaults and not self._defaults.keys().isdisjoint(input_feed):
-            return self._variant(input_feed).run(output_names, input_feed, run_options)
+            return self._variant(input_feed).run(output_names, input_feed, run_options, into)
         places = self._places(output_names) if output_names else self._every
         values = arrange(self._input_names, input_feed, self._name)
         compiled = self._fixed or self._compiled(values)
@@ -144,9 +149,12 @@ class InferenceSession:
                 outputs = self._stepwise(values, stop)
         elif self._boundary:
             entered = self._boundary.enter(values)
-            outputs = self._boundary.leave(compiled.executable.run(entered, stop))
+            outputs = self._boundary.leave(self._execute(compiled.executable, entered, stop))
+        elif into:
+            targets = written_into(compiled.executable, self._output_names, values, into)
+            outputs = self._execute(compiled.executable, values, stop, targets)
         else:
-            outputs = compiled.executable.run(values, stop)
+            outputs = self._execute(compiled.executable, values, stop)
         return [outputs[place] for place in places]
 
     @property
@@ -214,7 +222,7 @@ class InferenceSession:
 
     def set_providers(self, providers: Providers = None, provider_options: Any = None) -> None:
         """Accepts what the constructor accepts."""
-        check_providers(providers)
+        check_providers(providers, provider_options)
 
     def disable_fallback(self) -> None:
         """Nothing falls back."""
@@ -223,8 +231,15 @@ class InferenceSession:
         """Nothing falls back."""
 
     def end_profiling(self) -> str:
-        """The file of the trace: none is written yet."""
-        return ""
+        """Write what was traced and trace no more; the name of the file, "" where there is none.
+
+        Without this call the file is written when the session goes. Chrome opens it.
+        """
+        return self._trace.write() if self._trace is not None else ""
+
+    def get_profiling_start_time_ns(self) -> int:
+        """When tracing began, on the monotonic clock; 0 where there is none."""
+        return self._trace.start_ns if self._trace is not None else 0
 
     def io_binding(self) -> IOBinding:
         """A new binding of inputs and outputs."""
@@ -243,6 +258,28 @@ class InferenceSession:
         """The same as `run`, with OrtValues."""
         return [OrtValue(out) for out in self.run(output_names, input_dict_ort_values, run_options)]
 
+    def run_async(
+        self,
+        output_names: Sequence[str] | None,
+        input_feed: Mapping[str, Any],
+        callback: Callback,
+        user_data: Any,
+        run_options: Any = None,
+    ) -> None:
+        """Run in a thread, which calls `callback(outputs, user_data, error)`; the error is "" where
+        all went well, else there are no outputs. Missing inputs are refused at once."""
+        arrange([name for name in self._input_names if name not in input_feed], {}, self._name)
+        run_apart(self, (output_names, input_feed, run_options), callback, user_data)
+
+    def __getstate__(self) -> Any:
+        raise TypeError(
+            "cannot pickle an InferenceSession: it holds machine code; make one in each process, "
+            "from the model"
+        )
+
+    def __copy__(self) -> InferenceSession:
+        return self
+
     def _places(self, names: Sequence[str]) -> list[int]:
         unknown = [name for name in names if name not in self._output_names]
         if unknown:
@@ -260,7 +297,7 @@ class InferenceSession:
                 if len(self._variants) >= KEPT_VARIANTS:
                     self._variants.clear()
                 model = overridden(self._model, names)
-                self._variants[names] = InferenceSession(model, self._options)
+                self._variants[names] = InferenceSession(model, self._options, trace=self._trace)
             return self._variants[names]
 
     def _compile(self, shapes: Shapes, open_dims: bool = False) -> Compiled:
@@ -304,7 +341,7 @@ class InferenceSession:
         ):
             raise error
         self._takers = takers(self._inputs, self._wanted)
-        self._steps = Segmented(whole, Shared(self._compile_options))
+        self._steps = Segmented(whole, Shared(self._compile_options, trace=self._trace))
 
     def _stepwise(self, values: Sequence[Any], stop: Stop) -> list[Any]:
         if self._steps is None:
@@ -318,46 +355,8 @@ class InferenceSession:
         taken = [taker.take(value) for taker, value in zip(self._takers, values, strict=True)]
         return dict(zip(self._input_names, taken, strict=True))
 
-    def _bound(self, shape: Sequence[int | str | None]) -> list[int | str | None]:
-        """A shape with overridden symbols replaced; files write 0 for a dim that is not known."""
-        known = self._options.free_dimensions
-        bound = [known.get(dim, dim) if isinstance(dim, str) else dim for dim in shape]
-        return [None if dim == 0 else dim for dim in bound]
-
     def _shapes(self, values: Sequence[Any]) -> Shapes:
-        try:
-            return self._fitting([np.shape(value) for value in values])
-        except ValueError as error:
-            raise InvalidInput(
-                f"the inputs of {self._name} must be arrays; one cannot be read: {error}"
-            ) from error
+        return self._fitting(list(map(shape_of, self._input_names, values)))
 
     def _fitting(self, shapes: Sequence[tuple[int, ...]]) -> Shapes:
-        """The shapes themselves; InvalidInput where one contradicts the model."""
-        for name, shape, wanted in zip(self._input_names, shapes, self._wanted, strict=True):
-            fits = len(shape) == len(wanted) and all(
-                not isinstance(dim, int) or dim == extent
-                for dim, extent in zip(wanted, shape, strict=True)
-            )
-            if not fits:
-                shown = ", ".join("?" if dim is None else str(dim) for dim in wanted)
-                raise InvalidInput(
-                    f"input {name!r} has the shape {list(shape)}, the model takes [{shown}]"
-                )
-        return tuple(shapes)
-
-
-def _node_arg(item: Any) -> NodeArg:
-    return NodeArg(item.name, list(item.shape), item.type)
-
-
-def _metadata(found: Any) -> ModelMetadata:
-    return ModelMetadata(
-        found.producer_name,
-        found.graph_name,
-        found.graph_description,
-        found.domain,
-        found.description,
-        found.version,
-        dict(found.custom_metadata_map),
-    )
+        return tuple(map(fitting, self._input_names, shapes, self._wanted))

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from enum import IntEnum
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from rooftile.core.errors import InvalidOption
+from rooftile.core.errors import InvalidOption, UnsupportedOp
 from rooftile.core.options import CompileOptions
 from rooftile.native import MAX_THREADS, NEVER, Stop, has_pool
+from rooftile.session.notices import say_once
+
+if TYPE_CHECKING:
+    from rooftile.session.values import OrtValue
 
 CPU = "CPUExecutionProvider"
 _RESERVED = ("CUDAExecutionProvider",)
@@ -34,11 +37,24 @@ class ExecutionMode(IntEnum):
     ORT_PARALLEL = 1
 
 
+class ExecutionOrder(IntEnum):
+    """Accepted and without effect: the compiler orders the kernels."""
+
+    DEFAULT = 0
+    PRIORITY_BASED = 1
+    MEMORY_EFFICIENT = 2
+
+
 class _Entries:
     """Settings by key, kept and given back."""
 
     def __init__(self) -> None:
         self._entries: dict[str, str] = {}
+
+    @property
+    def entries(self) -> Mapping[str, str]:
+        """The settings that were added."""
+        return self._entries
 
     def _entry(self, key: str) -> str:
         if key not in self._entries:
@@ -47,12 +63,12 @@ class _Entries:
 
 
 class SessionOptions(_Entries):
-    """Options of a session. Attributes that rooftile does not know are accepted and ignored.
+    """Options of a session. What has no effect here is accepted, and said once when it is used.
 
     `graph_optimization_level`: 0 does no rewrite that changes values. `fast_math`: None is the
     documented default. `precision`: "keep", for now the only one. `intra_op_num_threads`: how many
     threads may share a kernel; 0 for one a core that the process may use. All sessions share one
-    pool of threads.
+    pool of threads. `enable_profiling`: see `InferenceSession.end_profiling`.
     """
 
     def __init__(self) -> None:
@@ -61,9 +77,10 @@ class SessionOptions(_Entries):
         self.inter_op_num_threads = 0
         self.graph_optimization_level: int = GraphOptimizationLevel.ORT_ENABLE_ALL
         self.execution_mode: int = ExecutionMode.ORT_SEQUENTIAL
+        self.execution_order: int = ExecutionOrder.DEFAULT
         self.fast_math: bool | None = None
         self.precision = "keep"
-        self.log_severity_level = 2
+        self.log_severity_level = -1
         self.log_verbosity_level = 0
         self.logid = ""
         self.enable_profiling = False
@@ -73,7 +90,10 @@ class SessionOptions(_Entries):
         self.enable_mem_reuse = True
         self.optimized_model_filepath = ""
         self.use_deterministic_compute = False
+        self.use_per_session_threads = True
         self.free_dimensions: dict[str, int] = {}
+        self.denoted_dimensions: dict[str, int] = {}
+        self.initializers: dict[str, OrtValue] = {}
 
     def add_session_config_entry(self, key: str, value: str) -> None:
         """Keep a setting; none has an effect."""
@@ -85,9 +105,38 @@ class SessionOptions(_Entries):
 
     def add_free_dimension_override_by_name(self, name: str, size: int) -> None:
         """Fix a symbolic dim of the model's inputs."""
-        if size < 0:
-            raise InvalidOption(f"dim {name!r} cannot have the extent {size}")
-        self.free_dimensions[name] = int(size)
+        self.free_dimensions[name] = _extent(name, size)
+
+    def add_free_dimension_override_by_denotation(self, denotation: str, size: int) -> None:
+        """Fix the dims of the model's inputs that have this denotation, such as "DATA_BATCH"."""
+        self.denoted_dimensions[denotation] = _extent(denotation, size)
+
+    def add_initializer(self, name: str, ort_value: OrtValue) -> None:
+        """Give an initializer of the model other contents; a name that it lacks has no effect."""
+        self.initializers[name] = ort_value
+
+    def add_external_initializers(
+        self, names: Sequence[str], ort_values: Sequence[OrtValue]
+    ) -> None:
+        """Give several initializers their contents: their files need not be there."""
+        if len(names) != len(ort_values):
+            raise InvalidOption(f"{len(names)} names for {len(ort_values)} initializers")
+        self.initializers.update(zip(names, ort_values, strict=True))
+
+    def register_custom_ops_library(self, path: str) -> None:
+        """UnsupportedOp: a library holds kernels for onnxruntime's interface."""
+        raise UnsupportedOp(
+            f"{path}: libraries of custom ops are made for onnxruntime alone; express the op as a "
+            f"function of the model"
+        )
+
+    def add_provider(self, name: str, options: Mapping[str, str]) -> None:
+        """Accepts the CPU; InvalidOption for any other."""
+        check_providers([(name, options)])
+
+    def has_providers(self) -> bool:
+        """Whether a provider was added that is not there anyway."""
+        return False
 
 
 class RunOptions(_Entries):
@@ -95,7 +144,7 @@ class RunOptions(_Entries):
 
     def __init__(self) -> None:
         super().__init__()
-        self.log_severity_level = 2
+        self.log_severity_level = -1
         self.log_verbosity_level = 0
         self.logid = ""
         self.only_execute_path_to_fetches = False
@@ -155,54 +204,47 @@ def default_threads() -> int:
 
 def threads_for(asked: int) -> int:
     """The threads of a session that asks for so many, 0 for the default; no more than a pool has,
-    and 1, with a warning, where the platform has none."""
+    and 1, which is said, where the platform has none."""
     if not asked:
         return default_threads()
     if asked > 1 and not has_pool():
-        warnings.warn("kernels run on one thread: several are there on Linux alone", stacklevel=3)
+        say_once("intra_op_num_threads", "kernels run on one thread: several need Linux")
         return 1
     return min(asked, MAX_THREADS)
 
 
 def stop_of(options: Any) -> Stop:
-    """The flag that ends a run with these options: RunOptions, or None."""
-    return options.stop if isinstance(options, RunOptions) else NEVER
+    """The flag that ends a run with these options: RunOptions, or None; InvalidOption for else."""
+    if options is None:
+        return NEVER
+    if isinstance(options, RunOptions):
+        return options.stop
+    raise InvalidOption(f"run options are RunOptions, not {type(options).__name__}")
 
 
-def check_providers(providers: Providers) -> None:
-    """InvalidOption unless the CPU is among them, or none are named."""
-    names = [item if isinstance(item, str) else item[0] for item in providers or (CPU,)]
-    if CPU in names:
-        return
-    for name in names:
-        if name in _RESERVED:
+def check_providers(
+    providers: Providers, provider_options: Sequence[Mapping[str, Any]] | None = None
+) -> None:
+    """InvalidOption unless the CPU is among them, or none are named; others are said to be left
+    out, and so are options."""
+    given = [providers] if isinstance(providers, str) else list(providers or (CPU,))
+    names = [item if isinstance(item, str) else item[0] for item in given]
+    options = [*(item[1] for item in given if not isinstance(item, str)), *(provider_options or ())]
+    if CPU not in names:
+        if names[0] in _RESERVED:
             raise InvalidOption(
-                f"{name} is reserved: this version runs on the CPU only; pass "
+                f"{names[0]} is reserved: this version runs on the CPU only; pass "
                 f"providers=[{CPU!r}] or leave it out"
             )
-    raise InvalidOption(f"{names[0]} is no provider of rooftile; pass providers=[{CPU!r}]")
+        raise InvalidOption(f"{names[0]} is no provider of rooftile; pass providers=[{CPU!r}]")
+    for name in names:
+        if name != CPU:
+            say_once(f"provider {name}", "is not there; the model runs on the CPU")
+    if names == [CPU] and any(options):
+        say_once("provider_options", "have no effect on the CPU")
 
 
-def get_available_providers() -> list[str]:
-    """The providers that a session can be given."""
-    return [CPU]
-
-
-def get_all_providers() -> list[str]:
-    """The same: nothing is left out of this build."""
-    return [CPU]
-
-
-def get_device() -> str:
-    """What models run on."""
-    return "CPU"
-
-
-def set_default_logger_severity(severity: int) -> None:
-    """Accepted: rooftile logs nothing. InvalidOption outside 0 (verbose) to 4 (fatal)."""
-    if severity not in range(5):
-        raise InvalidOption(f"logger severity {severity!r} is not one of 0 to 4")
-
-
-def set_default_logger_verbosity(verbosity: int) -> None:
-    """Accepted: rooftile logs nothing."""
+def _extent(name: str, size: int) -> int:
+    if size < 0:
+        raise InvalidOption(f"dim {name!r} cannot have the extent {size}")
+    return int(size)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import threading
 from collections import OrderedDict
 from collections.abc import Callable
 
 from rooftile.core.errors import RooftileError
+from rooftile.native.locks import new_lock
 from rooftile.runtime import Template
 from rooftile.session.compiled import Compiled
 from rooftile.session.guard import check_memory
@@ -20,9 +20,9 @@ Shapes = tuple[tuple[int, ...], ...]
 class Programs:
     """Compiled models by input shapes. Two threads never compile for the same shapes.
 
-    The first shapes get a program of their own, which is the fastest. With the second the model
-    is compiled once more, its dims left open, and that serves all further shapes for which what
-    was assumed of the dims holds. Where dims cannot be left open each set of shapes is compiled.
+    The first shapes compile a program with open dims, and that serves all further shapes for
+    which what was assumed of the dims holds. Where dims cannot be left open each set of shapes is
+    compiled.
     """
 
     def __init__(self, make: Callable[[Shapes, bool], Compiled]) -> None:
@@ -31,8 +31,8 @@ class Programs:
         self._opens = True
         self._templates: list[tuple[Template, Compiled]] = []
         self._kept: OrderedDict[Shapes, Compiled] = OrderedDict()
-        self._lock = threading.Lock()
-        self._compiling = threading.Lock()
+        self._lock = new_lock()
+        self._compiling = new_lock()
 
     def get(self, shapes: Shapes) -> Compiled:
         """The program for these shapes."""
@@ -71,14 +71,16 @@ class Programs:
         return None
 
     def _made(self, shapes: Shapes) -> Compiled:
-        if self._kept and self._opens:
-            try:
-                compiled = self._make(shapes, True)
-            except RooftileError:
-                self._opens = False
-            else:
-                if compiled.template is not None:
-                    self._templates.insert(0, (compiled.template, compiled))
-                    del self._templates[KEPT_PROGRAMS:]
-                return compiled
-        return self._make(shapes, False)
+        if not self._opens:
+            return self._make(shapes, False)
+        try:
+            compiled = self._make(shapes, True)
+        except RooftileError:  # that of the program for these shapes alone says more
+            self._opens = False
+            return self._make(shapes, False)
+        if compiled.template is not None:
+            self._templates.insert(0, (compiled.template, compiled))
+            del self._templates[KEPT_PROGRAMS:]
+        elif compiled.journal.of("open"):
+            self._opens = False
+        return compiled

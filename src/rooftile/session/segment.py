@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import threading
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -23,12 +22,14 @@ from rooftile.core.options import CompileOptions
 from rooftile.ir.graph import Graph
 from rooftile.ir.program import Program
 from rooftile.native import NEVER, Stop
+from rooftile.native.locks import new_lock, new_rlock
 from rooftile.runtime import Executable, Template
 from rooftile.session.guard import check_memory
 from rooftile.session.narrow import Boundary, type_name, widened
 
 if TYPE_CHECKING:
     from rooftile.frontends.onnx import Outline, Part, Step
+    from rooftile.session.trace import Trace
 
 KEPT_PROGRAMS = 16
 """How many sets of shapes and values a part keeps compiled; the one used longest ago goes."""
@@ -63,8 +64,9 @@ class Shared:
     """What the parts of a model have in common."""
 
     options: CompileOptions
+    trace: Trace | None = None
     journal: Journal = field(default_factory=Journal)
-    compiling: threading.RLock = field(default_factory=threading.RLock)
+    compiling: Any = field(default_factory=new_rlock)
 
 
 @dataclass(frozen=True)
@@ -109,12 +111,16 @@ class Segment:
         self._open: set[tuple[str, int]] = set()
         self._opens = True
         self._templates: list[tuple[Any, Template, _Program]] = []
-        self._lock = threading.Lock()
+        self._lock = new_lock()
 
     def run(self, environment: Environment) -> None:
         """Compute the outputs into the environment; Replaced where that cannot be one program."""
         program = self.compiled(environment)
-        outputs = program.executable.run(program.values(environment), environment.stop)
+        trace, values = self.shared.trace, program.values(environment)
+        if trace is None:
+            outputs = program.executable.run(values, environment.stop)
+        else:
+            outputs = trace.execute(program.executable, values, environment.stop)
         if program.boundary:
             outputs = program.boundary.leave(outputs)
         environment.update(zip(self.part.outputs, outputs))  # noqa: B905 (one for each)

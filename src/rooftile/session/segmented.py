@@ -54,11 +54,7 @@ class Segmented:
             cut = True
         if cut:
             self._steps = tuple(_flat(self._steps))
-        return [self.value(environment, name) for name in self.whole.context.outputs]
-
-    def value(self, environment: Environment, name: str) -> Any:
-        """What a name stands for; None for one left out."""
-        return environment[name] if name in environment else self.whole.context.constant(name)
+        return [value_of(self.whole, environment, name) for name in self.whole.context.outputs]
 
     @property
     def steps(self) -> list[Any]:
@@ -68,11 +64,16 @@ class Segmented:
     def _runner(self, step: Step) -> Segment | HostRunner | ControlRunner:
         from rooftile.frontends.onnx import ControlStep, HostStep
 
+        if not isinstance(step, (HostStep, ControlStep)):
+            return Segment(self.shared, self.whole, step)
+        runner: HostRunner | ControlRunner
         if isinstance(step, HostStep):
-            return HostRunner(self, step)
-        if isinstance(step, ControlStep):
-            return ControlRunner(self, step)
-        return Segment(self.shared, self.whole, step)
+            runner = HostRunner(self.shared, self.whole, step)
+        else:
+            runner = ControlRunner(self.shared, self.whole, step)
+        if self.shared.trace is not None:
+            self.shared.trace.follow(runner)
+        return runner
 
 
 class _Place:
@@ -95,21 +96,31 @@ def _flat(places: Sequence[_Place]) -> list[_Place]:
     return found
 
 
+def value_of(whole: Outline, environment: Environment, name: str) -> Any:
+    """What a name stands for; None for one left out."""
+    return environment[name] if name in environment else whole.context.constant(name)
+
+
+def given(whole: Outline, environment: Environment, names: Sequence[str]) -> list[Any]:
+    """The inputs of a step; None for each without a name."""
+    return [value_of(whole, environment, name) if name else None for name in names]
+
+
 class HostRunner:
     """Runs an op by its function of the room `host`."""
 
-    def __init__(self, owner: Segmented, step: HostStep) -> None:
-        self.owner, self.step = owner, step
+    def __init__(self, shared: Shared, whole: Outline, step: HostStep) -> None:
+        self.whole, self.step = whole, step
         found = find_body(step.domain, step.op)
         if found is None:
             raise AssertionError(f"{step.op} was cut out without a body")
         self.function = found.function
-        owner.shared.journal.add("host", (step.name,), "host", step.why, op=step.op)
+        shared.journal.add("host", (step.name,), "host", step.why, op=step.op)
 
     def run(self, environment: Environment) -> None:
         """Compute the outputs into the environment; errors name the node."""
         step = self.step
-        values = [self.owner.value(environment, name) if name else None for name in step.inputs]
+        values = given(self.whole, environment, step.inputs)
         try:
             with np.errstate(all="ignore"):
                 results = self.function(*values, **step.attributes)
@@ -123,24 +134,25 @@ class HostRunner:
 class ControlRunner:
     """Runs If, Loop, Scan or SequenceMap, whose bodies run as steps of their own."""
 
-    def __init__(self, owner: Segmented, step: ControlStep) -> None:
-        self.owner, self.step = owner, step
-        self.bodies = {name: Segmented(body, owner.shared) for name, body in step.bodies.items()}
+    def __init__(self, shared: Shared, whole: Outline, step: ControlStep) -> None:
+        self.whole, self.step = whole, step
+        self.bodies = {name: Segmented(body, shared) for name, body in step.bodies.items()}
         self.function = RUNNERS[step.op]
-        owner.shared.journal.add("host", (step.name,), "host", step.why, op=step.op)
+        shared.journal.add("host", (step.name,), "host", step.why, op=step.op)
 
     def run(self, environment: Environment) -> None:
         """Compute the outputs into the environment; errors name the node."""
         try:
             results = self.function(self, environment)
+        except RooftileError:
+            raise
         except UNFIT as error:
             raise InvalidInput(_unfit(self.step, error)) from error
         store(environment, self.step, results)
 
     def inputs(self, environment: Environment) -> list[Any]:
         """What the node is given."""
-        names = self.step.inputs
-        return [self.owner.value(environment, name) if name else None for name in names]
+        return given(self.whole, environment, self.step.inputs)
 
     def enter(self, name: str, environment: Environment, inputs: Sequence[Any]) -> list[Any]:
         """The outputs of a body on some inputs."""

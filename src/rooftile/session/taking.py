@@ -10,6 +10,8 @@ import ml_dtypes
 import numpy as np
 
 from rooftile.core.errors import InvalidInput
+from rooftile.runtime.arrays import readable, tensor
+from rooftile.session.fitting import Wanted, fitting
 from rooftile.session.narrow import NARROW
 
 _TYPES: dict[str, Any] = {
@@ -33,19 +35,16 @@ class Taken:
 
     name: str
     type: str
-    shape: tuple[int | str | None, ...]
+    shape: Wanted
 
     def take(self, value: Any) -> Any:
         """The value as steps hand it on; InvalidInput where it does not fit."""
         return _take(value, self.type, f"input {self.name!r}", self)
 
 
-def takers(inputs: Sequence[Any], shapes: Sequence[Sequence[int | str | None]]) -> list[Taken]:
+def takers(inputs: Sequence[Any], shapes: Sequence[Wanted]) -> list[Taken]:
     """For inputs with `name` and `type`, and their shapes."""
-    return [
-        Taken(item.name, item.type, tuple(shape))
-        for item, shape in zip(inputs, shapes, strict=True)
-    ]
+    return [Taken(item.name, item.type, shape) for item, shape in zip(inputs, shapes, strict=True)]
 
 
 def is_tensor(text: str) -> bool:
@@ -66,41 +65,21 @@ def _take(value: Any, kind: str, where: str, whole: Taken | None = None) -> Any:
         return value
     array = _array(value, kind.removeprefix("tensor(").removesuffix(")"), where)
     if whole is not None:
-        _check_shape(array.shape, whole)
+        array = array.reshape(fitting(whole.name, array.shape, whole.shape))
     return array
 
 
 def _array(value: Any, element: str, where: str) -> Any:
-    try:
-        array = np.asarray(value)
-    except ValueError as error:
-        raise InvalidInput(f"{where} must be an array; it cannot be read: {error}") from error
-    wanted = _TYPES.get(element)
     if element == "string":
+        array = np.asarray(value) if isinstance(value, (str, bytes)) else readable(value, where)
         if array.dtype.kind not in "OUSb" and array.size:
             raise InvalidInput(f"{where} holds {array.dtype}, the model takes strings")
         return array.astype(object) if array.dtype.kind != "S" else _decoded(array)
-    if wanted is not None and array.dtype.newbyteorder("=") != np.dtype(wanted):
-        shown = np.dtype(wanted)
-        raise InvalidInput(
-            f"{where} holds {array.dtype}, the model takes {shown}; pass "
-            f"x.astype({shown.name!r}) if that loses nothing"
-        )
+    wanted = _TYPES.get(element)
+    array = readable(value, where) if wanted is None else tensor(value, np.dtype(wanted), where)
     return np.ascontiguousarray(array, dtype=wanted).reshape(array.shape)
 
 
 def _decoded(array: Any) -> Any:
     texts = [item.decode("utf-8", "replace") for item in array.ravel()]
     return np.array(texts, object).reshape(array.shape)
-
-
-def _check_shape(shape: Sequence[int], whole: Taken) -> None:
-    wanted = whole.shape
-    fits = len(shape) == len(wanted) and all(
-        not isinstance(dim, int) or dim == extent for dim, extent in zip(wanted, shape, strict=True)
-    )
-    if not fits:
-        shown = ", ".join("?" if dim is None else str(dim) for dim in wanted)
-        raise InvalidInput(
-            f"input {whole.name!r} has the shape {list(shape)}, the model takes [{shown}]"
-        )

@@ -13,6 +13,9 @@ from rooftile.ir.tile import Axis
 
 FIRST, LAST = "%tiles.first", "%tiles.last"
 """The range of tiles that a call computes."""
+SMALLER = 8
+"""How many times smaller the tiles are that compute what larger ones leave of a reduction: each
+size is code of its own."""
 
 
 @dataclass(frozen=True)
@@ -196,29 +199,26 @@ class AxisLoops:
     def _symbolic_tiles(
         self, name: str, extent: Affine, size: int, body: Callable[[], None]
     ) -> None:
-        """Full tiles in a loop, then pieces of halving sizes: every tile has a static size."""
-        state, writer = self.state, self.state.writer
-        total = state.extent(extent)
-        full = writer.op(f"sdiv i64 {total}, {size}")
+        """Full tiles, then ever smaller ones, each size in a loop: all sizes are static."""
+        writer = self.state.writer
+        total, done = self.state.extent(extent), "0"
+        while True:
+            left = writer.op(f"sub nsw i64 {total}, {done}")
+            count = writer.op(f"sdiv i64 {left}, {size}")
+            self._tiles_from(name, done, count, size, body)
+            if size == 1:
+                return
+            covered = writer.op(f"mul nsw i64 {count}, {size}")
+            done = writer.op(f"add nsw i64 {done}, {covered}")
+            size = max(1, size // SMALLER)
+
+    def _tiles_from(
+        self, name: str, start: str, count: str, size: int, body: Callable[[], None]
+    ) -> None:
+        begin = affine(0 if start == "0" else start)
 
         def at(counter: Affine, _: list[str]) -> list[str]:
-            self._at(name, counter * size, size, body)
+            self._at(name, begin + counter * size, size, body)
             return []
 
-        state.loop(0, full, at)
-        position = writer.op(f"mul nsw i64 {full}, {size}")
-        piece = 1 << (size - 1).bit_length() - 1 if size > 1 else 0
-        while piece:
-            left = writer.op(f"sub nsw i64 {total}, {position}")
-            fits = writer.op(f"icmp sge i64 {left}, {piece}")
-            here = position
-
-            def once(here: str = here, piece: int = piece) -> None:
-                state.memo.append({})
-                self._at(name, affine(here), piece, body)
-                state.memo.pop()
-
-            writer.when(fits, once)
-            moved = writer.op(f"add nsw i64 {position}, {piece}")
-            position = writer.op(f"select i1 {fits}, i64 {moved}, i64 {position}")
-            piece //= 2
+        self.state.loop(0, count, at)

@@ -14,7 +14,7 @@ from rooftile.frontends.onnx.segments import (
     value_part,
 )
 from rooftile.frontends.onnx.signature import Argument, Signature, signature
-from rooftile.frontends.onnx.weights import overridable, overridden
+from rooftile.frontends.onnx.weights import overridable, overridden, replaced
 
 __all__ = [
     "Argument",
@@ -32,6 +32,7 @@ __all__ = [
     "overridden",
     "read",
     "read_part",
+    "replaced",
     "signature",
     "value_part",
 ]

@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 import onnx
 from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
 
-from rooftile.core.errors import InvalidModel
+from rooftile.core.errors import InvalidModel, MissingFile, NotAModel, WrongKind
 
 Model: TypeAlias = "str | Path | bytes | onnx.ModelProto | Loaded"
 MAX_FILE_BYTES = 1 << 31
@@ -43,9 +43,7 @@ def load(model: Model) -> Loaded:
         )
     if isinstance(model, onnx.ModelProto):
         return _looked_over(Loaded(model, None), "the ModelProto given")
-    raise InvalidModel(
-        f"a model is a path, bytes or an onnx.ModelProto, not {type(model).__name__}"
-    )
+    raise WrongKind(f"a model is a path, bytes or an onnx.ModelProto, not {type(model).__name__}")
 
 
 def _content(path: Path) -> bytes:
@@ -55,6 +53,8 @@ def _content(path: Path) -> bytes:
                 f"{path} is larger than 2 GiB, protobuf's limit; keep its weights as external data"
             )
         return path.read_bytes()
+    except FileNotFoundError as error:
+        raise MissingFile(f"{path} cannot be read: {error}") from error
     except (OSError, ValueError) as error:
         raise InvalidModel(f"{path} cannot be read: {error}") from error
 
@@ -64,7 +64,7 @@ def _parse(content: bytes, name: str) -> Any:
     try:
         proto.ParseFromString(content)
     except (DecodeError, RecursionError) as error:
-        raise InvalidModel(
+        raise NotAModel(
             f"{name} is not an ONNX model, or is truncated ({len(content)} bytes): {error}"
         ) from error
     return proto
@@ -73,7 +73,7 @@ def _parse(content: bytes, name: str) -> Any:
 def _looked_over(loaded: Loaded, name: str) -> Loaded:
     proto = loaded.proto
     if not proto.HasField("graph") or not proto.graph.output:
-        raise InvalidModel(f"{name} is not an ONNX model: it has no graph with outputs")
+        raise NotAModel(f"{name} is not an ONNX model: it has no graph with outputs")
     if not proto.opset_import:
         raise InvalidModel(f"{name} imports no opset; give opset_import a version")
     if not all(isinstance(text, str) for text in _texts(proto)):

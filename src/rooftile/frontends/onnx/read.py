@@ -99,7 +99,8 @@ class _Reader:
         if self.open_dims is None:
             return list(shape)
         found = []
-        for number, (dim, extent) in enumerate(zip(item.shape, shape, strict=True)):
+        declared = _declared(item, len(shape))
+        for number, (dim, extent) in enumerate(zip(declared, shape, strict=True)):
             if isinstance(dim, int) and dim:
                 found.append(extent)
                 continue
@@ -148,15 +149,21 @@ def _bound(item: Argument, shapes: Shapes, symbols: Mapping[str, int]) -> list[i
     given = shapes.get(item.name)
     if given is None:
         return [symbols.get(dim) if isinstance(dim, str) else dim for dim in item.shape]
-    fits = len(given) == len(item.shape) and all(
+    declared = _declared(item, len(given))
+    fits = len(given) == len(declared) and all(
         int(extent) >= 0 and (not isinstance(dim, int) or dim in (0, int(extent)))
-        for dim, extent in zip(item.shape, given, strict=True)
+        for dim, extent in zip(declared, given, strict=True)
     )
     if not fits:
         raise InvalidModel(
             f"shape {list(given)} does not fit input {item.name}, which is {_shown(item.shape)}"
         )
     return [int(extent) for extent in given]
+
+
+def _declared(item: Argument, rank: int) -> Sequence[int | str | None]:
+    """The declared shape; open in all dims where the file gives not even the rank."""
+    return item.shape if item.ranked else [None] * rank
 
 
 def _ask(inputs: Sequence[Argument], missing: Mapping[str, Sequence[int | None]]) -> str:

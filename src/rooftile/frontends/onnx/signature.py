@@ -35,6 +35,8 @@ _TYPE_NAMES = {
     25: "uint2",
     26: "int2",
 }
+NO_VERSION = (1 << 63) - 1
+"""The version of a model that has none, as for onnxruntime."""
 MAX_NESTING = 8
 """How deep sequences, maps and optionals may hold one another."""
 
@@ -43,12 +45,16 @@ MAX_NESTING = 8
 class Argument:
     """An input or output. A dim is an int, the name of a symbol, or None where nothing is known.
 
-    `type` is written as onnxruntime writes it: "tensor(float)".
+    `type` is written as onnxruntime writes it: "tensor(float)". `denotations`: what the dims mean,
+    such as "DATA_BATCH"; empty where the file does not say. `ranked`: False where the file gives no
+    shape at all, which then is () here.
     """
 
     name: str
     shape: tuple[int | str | None, ...]
     type: str
+    denotations: tuple[str, ...] = ()
+    ranked: bool = True
 
 
 @dataclass(frozen=True)
@@ -62,7 +68,7 @@ class Signature:
     description: str = ""
     domain: str = ""
     producer_name: str = ""
-    version: int = 0
+    version: int = NO_VERSION
     custom_metadata_map: dict[str, str] = field(default_factory=dict)
 
 
@@ -84,15 +90,18 @@ def signature_of(proto: Any) -> Signature:
         proto.doc_string,
         proto.domain,
         proto.producer_name,
-        int(proto.model_version),
+        int(proto.model_version) if proto.HasField("model_version") else NO_VERSION,
         {item.key: item.value for item in proto.metadata_props},
     )
 
 
 def argument_of(info: Any) -> Argument:
     """What a ValueInfoProto says."""
-    dims = tuple(_dim(extent) for extent in info.type.tensor_type.shape.dim)
-    return Argument(info.name, dims, _type_name(info.type))
+    tensor = info.type.tensor_type
+    dims = tensor.shape.dim
+    denotations = tuple(str(dim.denotation) for dim in dims)
+    ranked = not info.type.HasField("tensor_type") or tensor.HasField("shape")
+    return Argument(info.name, tuple(map(_dim, dims)), _type_name(info.type), denotations, ranked)
 
 
 def _type_name(proto: Any, depth: int = 0) -> str:

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import onnx
+
+from rooftile.core.errors import InvalidModel
 from rooftile.frontends.onnx.load import Loaded, Model, load
 from rooftile.frontends.onnx.signature import Argument, argument_of
 from rooftile.frontends.onnx.sparse import to_dense
@@ -40,13 +44,44 @@ def overridable(model: Model) -> list[Argument]:
 def overridden(model: Model, names: frozenset[str]) -> Loaded:
     """The model with some of its initializers left to the run: they become inputs."""
     loaded = load(model)
-    proto = type(loaded.proto)()
-    proto.CopyFrom(loaded.proto)
+    return Loaded(_without(loaded.proto, names), loaded.folder)
+
+
+def replaced(model: Model, arrays: Mapping[str, Array]) -> Loaded:
+    """The model with other contents of some of its initializers; names that it lacks are left out.
+
+    InvalidModel for another shape or type than the initializer has.
+    """
+    loaded = load(model)
+    weights = weights_of(loaded.proto.graph)
+    own = {name: array for name, array in arrays.items() if name in weights}
+    made = [onnx.numpy_helper.from_array(array, name) for name, array in own.items()]
+    for tensor in made:
+        _check_alike(tensor, weights[tensor.name])
+    proto = _without(loaded.proto, frozenset(own))
+    proto.graph.initializer.extend(made)
+    return Loaded(proto, loaded.folder)
+
+
+def _without(given: Any, names: frozenset[str]) -> Any:
+    """A copy of a ModelProto that lacks some initializers."""
+    proto = type(given)()
+    proto.CopyFrom(given)
     for field in (proto.graph.initializer, proto.graph.sparse_initializer):
         kept = [item for item in field if _name(item) not in names]
         del field[:]
         field.extend(kept)
-    return Loaded(proto, loaded.folder)
+    return proto
+
+
+def _check_alike(tensor: Any, weight: Any) -> None:
+    values = weight.values if hasattr(weight, "indices") else weight
+    wanted = (values.data_type, list(weight.dims))
+    if (tensor.data_type, list(tensor.dims)) != wanted:
+        raise InvalidModel(
+            f"initializer {tensor.name!r} is given type {tensor.data_type} and shape "
+            f"{list(tensor.dims)}, the model has type {wanted[0]} and shape {wanted[1]}"
+        )
 
 
 def _name(proto: Any) -> str:

@@ -8,6 +8,8 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from rooftile.core.errors import InvalidIR
+from rooftile.core.expression import parsed
+from rooftile.core.symbolic import Sym, Symbols
 
 PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_.]*")
 """Names that are printed without quotes."""
@@ -15,16 +17,18 @@ WRITTEN = "out"
 """The word that marks a written argument; a buffer of that name is quoted."""
 
 _INTEGER = re.compile(r"-?[0-9]{1,19}")
+_EXPRESSION = re.compile(r"\{([^{}]*)\}")
 _DECODER = json.JSONDecoder()
 T = TypeVar("T")
 
 
 class Cursor:
-    """A place in one line, from its start to its end."""
+    """A place in one line, from its start to its end; `symbols` are those of its expressions."""
 
-    def __init__(self, number: int, text: str) -> None:
+    def __init__(self, number: int, text: str, symbols: Symbols) -> None:
         self.number = number
         self.text = text
+        self.symbols = symbols
         self.at = 0
 
     def error(self, message: str) -> InvalidIR:
@@ -57,8 +61,24 @@ class Cursor:
         return self._match(PLAIN, "a word")
 
     def integer(self) -> int:
-        """A signed integer."""
+        """A signed integer, or in braces one that a run computes from the symbols."""
+        self._skip()
+        if self.text.startswith("{", self.at):
+            return self.expression()
         return int(self._match(_INTEGER, "an integer"))
+
+    def expression(self) -> int:
+        """An expression in braces."""
+        text = self._match(_EXPRESSION, "an expression in braces")[1:-1]
+        try:
+            poly = parsed(text)
+        except ValueError as error:
+            raise self.error(str(error)) from None
+        unknown = poly.names - self.symbols.values.keys()
+        if unknown:
+            raise self.error(f"no line before gives the symbol {min(unknown)}")
+        found: int = Sym(self.symbols, poly)
+        return found
 
     def name(self) -> str:
         """A word, or any name as a JSON string."""

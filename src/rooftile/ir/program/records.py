@@ -13,6 +13,7 @@ from functools import cached_property
 from typing import Literal, TypeAlias, get_args
 
 from rooftile.core.dtype import DType, itemsize
+from rooftile.core.symbolic import Sym, Symbols
 
 Space: TypeAlias = Literal["input", "output", "arena", "constant", "scratch", "table"]
 SPACES: tuple[Space, ...] = get_args(Space)
@@ -221,6 +222,12 @@ class Program:
             return {}
         offsets = {f"@{buffer.name}": buffer.offset for buffer in self.buffers if buffer.in_arena}
         return {**dict(self.numbers), **offsets}
+
+    @cached_property
+    def symbols(self) -> Symbols | None:
+        """The symbols that its shapes are made of; None where all are numbers."""
+        extents = (extent for port in self.inputs for extent in port.shape)
+        return next((extent.symbols for extent in extents if isinstance(extent, Sym)), None)
 
     @cached_property
     def by_name(self) -> dict[str, Buffer]:

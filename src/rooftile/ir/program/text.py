@@ -1,7 +1,9 @@
 """Program IR as text: `to_text` prints a program, `parse` reads it back to an equal program.
 
 One line a buffer, port or step. A name that is not a plain word is a JSON string; facts and
-attributes are JSON, so any value that JSON holds survives.
+attributes are JSON, so any value that JSON holds survives. A number that a run computes from the
+symbols is an expression in braces; the symbols, with the values at hand, and what was assumed of
+them come first.
 """
 
 from __future__ import annotations
@@ -12,6 +14,7 @@ from typing import Any
 
 from rooftile.core.dtype import DTYPES
 from rooftile.core.errors import InvalidIR
+from rooftile.core.symbolic import Guard, Sym, Symbols
 from rooftile.ir.program.cursor import PLAIN, WRITTEN, Cursor
 from rooftile.ir.program.records import (
     SPACES,
@@ -37,9 +40,13 @@ def to_text(program: Program) -> str:
     sizes = (program.arena_bytes, program.lower_bound_bytes, program.no_reuse_bytes)
     lines.append("  arena {} bound {} no_reuse {}".format(*sizes))
     lines += [f"  threads {program.threads}"] if program.threads != 1 else []
-    lines += [f"  number {_name(name)} {value}" for name, value in program.numbers]
+    symbols = program.symbols
+    if symbols is not None:
+        lines += [f"  symbol {name} {value}" for name, value in symbols.values.items()]
+        lines += [f"  guard {{{g.poly}}} {'==' if g.equal else '>='} 0" for g in symbols.guards]
+    lines += [f"  number {_name(name)} {_integer(value)}" for name, value in program.numbers]
     for buffer in program.buffers:
-        place = f"{buffer.nbytes} at {buffer.offset} align {buffer.align}"
+        place = f"{_integer(buffer.nbytes)} at {_integer(buffer.offset)} align {buffer.align}"
         lines.append(f"  buffer {_name(buffer.name)} {buffer.space} {place}")
     lines += [f"  input {_port(port)}" for port in program.inputs]
     lines += [f"  output {_port(port)}" for port in program.outputs]
@@ -50,8 +57,9 @@ def to_text(program: Program) -> str:
 
 def parse(text: str) -> Program:
     """The program that a text stands for; InvalidIR names the line. It is not yet verified."""
+    symbols = Symbols()
     lines = [
-        Cursor(number, line.strip())
+        Cursor(number, line.strip(), symbols)
         for number, line in enumerate(text.split("\n"), 1)
         if line.strip() and not line.lstrip().startswith("#")
     ]
@@ -76,22 +84,26 @@ def _name(name: str) -> str:
     return name if PLAIN.fullmatch(name) and name != WRITTEN else json.dumps(name)
 
 
+def _integer(value: int) -> str:
+    return f"{{{value}}}" if isinstance(value, Sym) else str(value)
+
+
 def _arg(arg: Arg) -> str:
-    offset = f"+{arg.offset}" if arg.offset else ""
-    return _name(arg.buffer) + offset + (f" by {arg.step}" if arg.step else "")
+    offset = f"+{_integer(arg.offset)}" if arg.offset != 0 else ""
+    return _name(arg.buffer) + offset + (f" by {_integer(arg.step)}" if arg.step != 0 else "")
 
 
 def _port(port: Port) -> str:
-    shape = ", ".join(map(str, port.shape))
+    shape = ", ".join(map(_integer, port.shape))
     return f"{_name(port.name)} = {_name(port.buffer)}[{shape}] {port.dtype}"
 
 
 def _step(step: Step) -> list[str]:
     if isinstance(step, Copy):
-        return [f"copy {_arg(step.src)} -> {_arg(step.dst)} {step.nbytes}"]
+        return [f"copy {_arg(step.src)} -> {_arg(step.dst)} {_integer(step.nbytes)}"]
     if isinstance(step, Loop):
         body = [f"  {line}" for inner in step.body for line in _step(inner)]
-        return [f"loop {_name(step.name)} {step.trip}", *_facts(step.facts), *body, "end"]
+        return [f"loop {_name(step.name)} {_integer(step.trip)}", *_facts(step.facts), *body, "end"]
     if isinstance(step, HostCall):
         inputs, outputs = (", ".join(map(_port, ports)) for ports in (step.inputs, step.outputs))
         lines = [f"host {_name(step.function)}({inputs}) -> ({outputs})"]
@@ -104,7 +116,7 @@ def _step(step: Step) -> list[str]:
     numbers = f" numbers {json.dumps(step.numbers)}" if step.numbers else ""
     split = ""
     if step.split is not None:
-        split = f" split {json.dumps([step.split.tiles, step.split.seconds, step.split.scratch])}"
+        split = f" split {_integer(step.split.tiles)} {step.split.seconds!r} {step.split.scratch}"
     return [f"launch {_name(step.kernel)}({args}){numbers}{split}", *_facts(step.facts)]
 
 
@@ -138,6 +150,10 @@ class _Reader:
             self.sizes = (arena, bound, line.integer())
         elif word == "threads":
             self.threads = line.integer()
+        elif word == "symbol":
+            self._symbol(line)
+        elif word == "guard":
+            self._guard(line)
         elif word == "number":
             self.numbers.append((line.name(), line.integer()))
         elif word == "buffer":
@@ -162,6 +178,22 @@ class _Reader:
             self._amend(word, line)
         else:
             raise line.error(f"no line starts with {word!r}")
+
+    def _symbol(self, line: Cursor) -> None:
+        name, value = line.word(), line.integer()
+        if isinstance(value, Sym):
+            raise line.error("the value of a symbol is a number")
+        line.symbols.values[name] = value
+
+    def _guard(self, line: Cursor) -> None:
+        found: Any = line.expression()
+        equal = line.accept("==")
+        if not equal:
+            line.expect(">=")
+        line.expect("0")
+        if not isinstance(found, Sym):
+            raise line.error("a guard is about symbols")
+        line.symbols.guards[Guard(found.poly, equal)] = None
 
     def _amend(self, word: str, line: Cursor) -> None:
         """Facts, attributes or origin of the step on the line before."""
@@ -225,10 +257,7 @@ def _read_launch(line: Cursor) -> Launch:
 
 
 def _read_split(line: Cursor) -> Split:
-    found = line.json(list)
-    if [type(item) for item in found] != [int, float, int]:
-        raise line.error("a split is its tiles, seconds, and bytes of scratch")
-    return Split(*found)
+    return Split(line.integer(), line.json(float), line.integer())
 
 
 def _read_host(line: Cursor) -> HostCall:

@@ -38,10 +38,38 @@ def core_count(root: Path = _ROOT) -> int:
     for cpu in usable_cpus():
         siblings = root / f"sys/devices/system/cpu/cpu{cpu}/topology/thread_siblings_list"
         cores.add(_read(siblings).strip() or str(cpu))
-    quota, _, period = _read(root / "sys/fs/cgroup/cpu.max").strip().partition(" ")
-    if quota.isdigit() and period.isdigit():
-        return max(1, min(len(cores), math.ceil(int(quota) / int(period))))
-    return max(1, len(cores))
+    return max(1, math.ceil(min(len(cores), quota(root))))
+
+
+def quota(root: Path = _ROOT) -> float:
+    """CPUs' worth of time that the control groups of this process may use; inf without a limit.
+
+    A group is bound by those above it as well. In a container its own group is often the topmost
+    that it sees, so that one is looked at whatever the name.
+    """
+    least = math.inf
+    for line in ["0::/", *_read(root / "proc/self/cgroup").splitlines()]:
+        number, _, rest = line.partition(":")
+        controllers, _, name = rest.partition(":")
+        top = root / "sys/fs/cgroup"
+        if number != "0":
+            if "cpu" not in controllers.split(","):
+                continue
+            top /= controllers
+        parts = [part for part in name.split("/") if part not in ("", "..")]
+        for count in range(len(parts) + 1):
+            least = min(least, _limit(top.joinpath(*parts[:count])))
+    return least
+
+
+def _limit(group: Path) -> float:
+    """The quota of one control group, of the second version or the first."""
+    allowed, _, period = _read(group / "cpu.max").strip().partition(" ")
+    if not allowed:
+        allowed = _read(group / "cpu.cfs_quota_us").strip()
+        period = _read(group / "cpu.cfs_period_us").strip()
+    fits = allowed.isdigit() and period.isdigit() and int(period) > 0
+    return int(allowed) / int(period) if fits else math.inf
 
 
 def cache_sizes(root: Path = _ROOT) -> tuple[dict[str, int], bool]:
