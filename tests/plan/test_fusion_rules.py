@@ -236,3 +236,41 @@ def test_pairs_that_no_rule_is_about() -> None:
     entry = plan(s.graph(s.dot(product, weights(s, 60, 70)))).verdict("dot", "dot")
     assert (entry.verdict, entry.reason) == ("refused", "no rule joins these kinds of work")
     assert entry.facts["rule"] == ""
+
+
+def test_a_reduction_of_columns_takes_what_follows_it_in_place() -> None:
+    s = Sketch()
+    total = s("reduce", s.input(40, 50), op="sum", dims=(0,))
+    assert taken(s, s("mul", total, 1 / 40)) == {("reduce", "mul"): "rows"}
+
+
+def test_a_row_is_not_computed_for_every_row() -> None:
+    s = Sketch()
+    row = s("sqrt", s("exp", s.input(1, 64)))
+    rule, reason = refused(s, ("sqrt", "mul"), s("mul", s.input(4096, 64), row))
+    assert rule == "elementwise chain"
+    assert reason == "it is one row, which would be computed again for every row"
+
+
+def test_a_row_for_few_rows_is_no_kernel_of_its_own() -> None:
+    s = Sketch()
+    product = s("mul", s.input(4, 64), s("sqrt", s.input(1, 64)))
+    assert taken(s, product) == {("sqrt", "mul"): "elementwise chain"}
+
+
+def test_small_values_that_repeat_along_rows_are_stored() -> None:
+    s = Sketch()
+    group = s("broadcast", s("exp", s.input(1, 8, 1)), shape=(1, 8, 2))
+    planned = plan(s.graph(s("add", s.input(64, 16), s("reshape", group, shape=(1, 16)))))
+    assert [region[-1] for region in planned.groups] == ["reshape", "add"]
+    [copy] = planned.journal.of("copies")
+    why = "its elements repeat along the rows, which would fall apart into short runs"
+    assert (copy.verdict, copy.reason) == ("stored", why)
+    assert planned.verdict("reshape", "add").reason == why
+
+
+def test_values_that_repeat_in_whole_rows_are_read_through() -> None:
+    s = Sketch()
+    row = s("broadcast", s.input(8, 1, 16), shape=(8, 8, 16))
+    planned = plan(s.graph(s("neg", s("reshape", row, shape=(64, 16)))))
+    assert len(planned.regions) == 1 and not planned.journal.of("copies")

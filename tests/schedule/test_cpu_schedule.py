@@ -172,3 +172,68 @@ def test_schedules_as_text(golden: Callable[[str, str], None]) -> None:
             hints = " ".join(f"{axis}={size}" for axis, size in plan.hints.register_tile)
             text.append(f"# {name}, register tile: {hints or 'none'}\n{to_text(plan.kernel)}")
     golden("cpu_schedules.txt", "\n".join(text))
+
+
+def scored(rows: int, columns: int, inner: int) -> Kernel:
+    """A dot whose right operand is computed and lies across its vectors; columns in two axes."""
+    return made(f"""
+kernel scored
+  memory Q: f32[{rows},{inner}]
+  memory K: f32[{columns},4,{inner}]
+  memory bias: f32[{inner}]
+  memory Y: f32[{rows},{columns},4]
+  whole m<{rows}, n<{columns}, p<4, d<{inner}
+  k = mul(add(K[n, p, d], bias[d]), 0.5)
+  Y[m, n, p] := dot(Q[m, d], k, over d)
+""")
+
+
+@quick
+@given(st.integers(1, 9), st.integers(1, 9), st.integers(1, 40))
+def test_computed_operands_across_vectors(rows: int, columns: int, inner: int) -> None:
+    keeps(scored(rows, columns, inner))
+
+
+def test_a_computed_operand_is_staged_in_panels() -> None:
+    plan = schedule(scored(8, 8, 16), presets()["zen4-server"], frozenset())
+    text = to_text(plan.kernel)
+    assert "scratch s0: f32[8,16,4]" in text
+    assert "s0[n, d, p] := mul(add(K[n, p, d], bias[d]), 0.5)" in text
+    assert "dot(Q[m, d], s0[n, d, p], over d)" in text
+
+
+def test_staged_rows_a_page_apart_get_a_line_more() -> None:
+    text = to_text(schedule(attention(1, 1024, 64), presets()["zen4-server"], frozenset()).kernel)
+    assert "scratch s0: f32[64,1040]" in text
+
+
+@pytest.mark.parametrize(
+    ("inner", "width", "rows"), [(1000, 32, None), (1024, 64, 6), (4096, 32, 8), (3072, 32, 8)]
+)
+def test_rows_a_page_apart_make_low_tiles(inner: int, width: int, rows: int | None) -> None:
+    plan = schedule(matmul(40, inner, 128), presets()["zen4-server"], frozenset("B"))
+    tile = dict(plan.hints.register_tile)
+    assert (tile["n"], tile.get("m")) == (width, rows)
+
+
+def test_tiles_of_few_registers_fit_a_set() -> None:
+    plan = schedule(matmul(40, 1024, 128), presets()["intel-n100"], frozenset("B"))
+    assert list(dict(plan.hints.register_tile)) == ["n"]
+
+
+def test_values_of_low_tiles() -> None:
+    keeps(matmul(7, 1024, 70), frozenset("B"))
+
+
+def test_inner_rows_count_for_the_register_tile() -> None:
+    kernel = made("""
+kernel rows
+  memory A: f32[64,32,64]
+  memory W: f32[64,4096]
+  memory Y: f32[64,32]
+  whole m<64, r<32, n<4096, k<64
+  s = dot(A[m, r, k], W[k, n], over k)
+  Y[m, r] := sum(exp(sub(s, max(s over n))) over n)
+""")
+    plan = schedule(kernel, presets()["zen4-server"], frozenset("W"))
+    assert [axis.tile for axis in plan.kernel.grid if axis.name == "m"] == [1]

@@ -12,11 +12,14 @@ from rooftile.passes.cse import share_common
 from rooftile.passes.dead import remove_dead
 from rooftile.passes.empty import fold_empty
 from rooftile.passes.fold import fold_constants
+from rooftile.passes.grouped import keep_groups_apart
 from rooftile.passes.identity import remove_identities
 from rooftile.passes.onehot import one_hot_to_gather
 from rooftile.passes.operands import constants_right
 from rooftile.passes.padding import zero_blocks_to_pad
+from rooftile.passes.scales import fold_scales
 from rooftile.passes.sink import sink_transposes
+from rooftile.passes.softmax import divide_once
 from rooftile.passes.views import merge_views
 
 Pass = Callable[[Graph], Graph]
@@ -34,7 +37,8 @@ _EXACT: tuple[Pass, ...] = (
     sink_transposes,
     share_common,
 )
-LEVELS: tuple[tuple[Pass, ...], ...] = (_EXACT, (*_EXACT, fold_affine))
+_ROUNDING: tuple[Pass, ...] = (keep_groups_apart, divide_once, fold_affine, fold_scales)
+LEVELS: tuple[tuple[Pass, ...], ...] = (_EXACT, (*_EXACT, *_ROUNDING))
 """The passes of each level: 0 keeps every value (but the sign of zero), 1 may change rounding."""
 MAX_ROUNDS = 20
 

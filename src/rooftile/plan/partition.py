@@ -6,7 +6,7 @@ its indices. A view that something reads as memory is a group of its own, a copy
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable
+from collections.abc import Container, Iterable, Iterator
 from dataclasses import dataclass
 
 from rooftile.core.errors import InvalidIR
@@ -100,21 +100,21 @@ class Partition:
 
     def readers(self, value: str) -> tuple[set[int], bool]:
         """The groups that read a value, through views, and whether it must lie in memory."""
-        graph = self.graph
-        groups: set[int] = set()
-        memory = value in graph.outputs
+        users = list(self.users(value))
+        memory = any(node.op in self.memory_readers for node in users)
+        groups = {self.owner[node.name] for node in users if node.op not in self.memory_readers}
+        return groups, memory or value in self.graph.outputs
+
+    def users(self, value: str) -> Iterator[Node]:
+        """The nodes that read a value, through the views that belong to no group."""
         todo, seen = [value], {value}
         while todo:
-            name = todo.pop()
-            for node in graph.consumers[name]:
-                if node.op in self.memory_readers:
-                    memory = True
-                elif node.name in self.owner:
-                    groups.add(self.owner[node.name])
+            for node in self.graph.consumers[todo.pop()]:
+                if node.op in self.memory_readers or node.name in self.owner:
+                    yield node
                 elif node.name not in seen:
                     seen.add(node.name)
                     todo.append(node.name)
-        return groups, memory
 
     def producers(self, group: Group) -> list[int]:
         """The other groups whose values it reads, in order of the graph."""

@@ -30,9 +30,11 @@ from rooftile.ir.tile import (
 from rooftile.ir.tile.materialise import stored_lets
 from rooftile.machine.model import Machine
 from rooftile.schedule.opened import loop_over
+from rooftile.schedule.operands import WAYS, clashing_rows, starts_panels
 from rooftile.schedule.parallel import divide
 from rooftile.schedule.rewrites import (
     can_stage,
+    computed,
     pack,
     reduced_axes,
     refusal,
@@ -186,21 +188,24 @@ class _Recipe:
             return
         name = unit[0]
         width = self._panel(self.extents[name], self._row_count(rows))
+        if min(self._row_count(rows), self.machine.registers * 7 // 16) > WAYS:
+            width = self._low_tile(dot, name, width)
         self.hints[name] = width
-        if self.extents[name] > 1 and self._aligned(load.buf, dim, name, width):
+        if self.extents[name] > 1 and starts_panels(self.kernel, load.buf, dim, name, width):
             self.kernel = pack(self.kernel, load.buf, dim, width)
 
-    def _aligned(self, buf: str, dim: int, name: str, width: int) -> bool:
-        """Whether each access of the buffer along `dim` starts a panel."""
-        for tile in expressions(self.kernel.body):
-            for part in subtiles(tile):
-                if isinstance(part, Load) and part.buf == buf:
-                    index = part.index[dim]
-                    if not isinstance(index, Affine) or index.const % width:
-                        return False
-                    if any(n != name and c % width for n, c in index.terms):
-                        return False
-        return True
+    def _low_tile(self, dot: Dot, name: str, width: int) -> int:
+        """Where rows lie whole pages apart, a register tile of few of them, with twice the columns
+        as long as the panel stays in cache. Gives the columns."""
+        clashing = clashing_rows(self.kernel, dot, self.extents)
+        if clashing is None:
+            return width
+        nbytes = 2 * width * self._row_count(dot.over) * itemsize(self.scope.dtype(dot.b))
+        if self.extents[name] >= 2 * width and nbytes <= self.machine.cache["l2"] // 2:
+            width *= 2
+        held = self.machine.registers * 3 // 4 * self.lanes
+        self.hints[clashing] = min(WAYS, held // width)
+        return width
 
     def _row_count(self, rows: Iterable[str]) -> int:
         return math.prod(self.extents[name] for name in rows)
@@ -246,29 +251,31 @@ class _Recipe:
         """Copy operands that lie across the vectors of their dot, transposed; how many."""
         count = 0
         for dot in self.dots:
-            load = _plain_load(dot.b)
-            if load is None or load.buf in self.constants or load.pad is not None:
-                continue
-            columns = [
-                name
-                for name in self.scope.dims(dot.b)
-                if name not in dot.over and name not in self.scope.dims(dot.a)
-            ]
-            rows = self._row_count(n for n in self.scope.dims(dot.a) if n not in dot.over)
-            if len(columns) != 1 or rows < 4 or self.extents[columns[0]] < 4:
-                continue
-            if self.open.intersection((*columns, *dot.over)):
-                continue
-            if any(self._contiguous(load, name) for name in columns):
-                continue
-            inner = [name for name in dot.over if self._contiguous(load, name)]
-            if len(dot.over) != 1 or not inner:
-                continue
-            order = (*dot.over, columns[0])
-            if can_stage(self.kernel, load, order):
-                self.kernel = stage(self.kernel, load, order, self.extents)
+            order = self._staged_order(dot)
+            if order and can_stage(self.kernel, dot.b, order):
+                self.kernel = stage(self.kernel, dot.b, order, self.extents)
                 count += 1
         return count
+
+    def _staged_order(self, dot: Dot) -> tuple[str, ...]:
+        """The dims of a dot's right operand with its columns innermost, in panels of the last one;
+        empty where it is well as it lies."""
+        source = computed(self.kernel, dot.b)
+        loads = [part for part in subtiles(source) if isinstance(part, Load)]
+        if any(load.buf in self.constants for load in loads if load is source):
+            return ()
+        rows = self.scope.dims(dot.a)
+        columns = [n for n in self.scope.dims(dot.b) if n not in dot.over and n not in rows]
+        few = self._row_count(n for n in rows if n not in dot.over) < 4
+        if not columns or few or self.extents[columns[-1]] < 4 or len(dot.over) != 1:
+            return ()
+        if self.open.intersection((*columns, *dot.over)):
+            return ()
+        if any(self._contiguous(load, name) for load in loads for name in columns):
+            return ()
+        if not any(self._contiguous(load, dot.over[0]) for load in loads):
+            return ()
+        return (*columns[:-1], *dot.over, columns[-1])
 
     # -- rows
 
@@ -290,8 +297,7 @@ class _Recipe:
                 return
             per_row = max(streamed // axis.extent, 1)
         rows = max(1, budget // per_row)
-        if self.dots:
-            rows = max(rows, 8)
+        rows = max(rows, self._least_rows(axis.name))
         if rows >= axis.extent:
             if staged:
                 return
@@ -304,6 +310,15 @@ class _Recipe:
             self.kernel = to_loop(self.kernel, axis.name, size, after=staged)
         else:
             self.kernel = to_grid(self.kernel, axis.name, size)
+
+    def _least_rows(self, name: str) -> int:
+        """Steps of an axis with enough rows for the register tiles of the dots."""
+        least = 1
+        for dot in self.dots:
+            inner = self._row_count(n for n in self.scope.dims(dot.a) if n not in dot.over)
+            inner = max(1, inner // self.extents[name])
+            least = max(least, -(-8 // inner))
+        return least
 
     def _free_axes(self, staged: int) -> list[Axis]:
         store = next(iter(reversed(list(stores(self.kernel.body)))))

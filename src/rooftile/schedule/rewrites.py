@@ -10,6 +10,7 @@ from dataclasses import replace
 from itertools import count
 
 from rooftile.core.affine import Affine, affine
+from rooftile.core.dtype import itemsize
 from rooftile.core.errors import InvalidIR
 from rooftile.ir.tile import (
     Axis,
@@ -21,8 +22,10 @@ from rooftile.ir.tile import (
     Kernel,
     Let,
     Load,
+    Map,
     Part,
     Reduce,
+    Ref,
     Rename,
     Stmt,
     Store,
@@ -34,6 +37,9 @@ from rooftile.ir.tile import (
     subtiles,
 )
 from rooftile.ir.tile.query import halo_of
+
+PAGE, LINE = 4096, 64
+"""Rows so many bytes apart share the few places of one cache set: a line more keeps them apart."""
 
 
 def reduced_axes(kernel: Kernel) -> frozenset[str]:
@@ -170,35 +176,58 @@ def pack(kernel: Kernel, buf: str, dim: int, block: int) -> Kernel:
     return replace(kernel, bufs=bufs)
 
 
-def stage(kernel: Kernel, load: Load, order: tuple[str, ...], extents: Mapping[str, int]) -> Kernel:
-    """Copy what `load` reads into scratch with its dims in `order`, first of all statements.
+def stage(kernel: Kernel, tile: Tile, order: tuple[str, ...], extents: Mapping[str, int]) -> Kernel:
+    """Copy what `tile` reads or computes into scratch with its dims in `order`, first of all
+    statements.
 
-    `extents` gives the size of each axis in `order`; every equal load reads the copy.
+    `tile` is a load, or a ref to what is computed of loads element by element. `extents` gives the
+    size of each axis in `order`; every equal tile reads the copy.
     """
-    if not can_stage(kernel, load, order):
-        raise InvalidIR(f"{kernel.name}: {load.buf} cannot be staged along {', '.join(order)}")
+    if not can_stage(kernel, tile, order):
+        what = tile.buf if isinstance(tile, Load) else tile
+        raise InvalidIR(f"{kernel.name}: {what} cannot be staged along {', '.join(order)}")
+    source = computed(kernel, tile)
     taken = {buf.name for buf in kernel.bufs} | set(kernel.axes) | _named_tiles(kernel)
     name = next(n for n in (f"s{number}" for number in count()) if n not in taken)
-    shape = tuple(extents[axis] for axis in order)
-    copy = Buf(name, shape, kernel.buf(load.buf).dtype, "scratch")
+    loads = [part for part in subtiles(source) if isinstance(part, Load)]
+    dtype = kernel.buf(loads[0].buf).dtype
+    *outer, last = (extents[axis] for axis in order)
+    if outer and last * itemsize(dtype) % PAGE == 0:
+        last += LINE // itemsize(dtype)
+    copy = Buf(name, (*outer, last), dtype, "scratch")
     index = tuple(affine(axis) for axis in order)
 
-    def change(tile: Tile) -> Tile:
-        return Load(name, index) if tile == load else rebuild(tile, change)
+    def change(part: Tile) -> Tile:
+        return Load(name, index) if part == tile else rebuild(part, change)
 
-    body: tuple[Stmt, ...] = tuple(_change_all(stmt, change) for stmt in kernel.body)
-    return replace(kernel, bufs=(*kernel.bufs, copy), body=(Store(name, index, load), *body))
+    kept = [s for s in kernel.body if not (isinstance(s, Let) and Ref(s.name) == tile)]
+    body: tuple[Stmt, ...] = tuple(_change_all(stmt, change) for stmt in kept)
+    return replace(kernel, bufs=(*kernel.bufs, copy), body=(Store(name, index, source), *body))
 
 
-def can_stage(kernel: Kernel, load: Load, order: tuple[str, ...]) -> bool:
-    """Whether the kernel's first statement could copy what `load` reads, with dims in `order`."""
-    parts = [part for part in load.index if isinstance(part, Affine)]
-    used = {name for part in parts for name in part.names}
-    around = {axis.name: axis for axis in kernel.grid + kernel.whole}
-    if len(parts) != len(load.index) or load.pad is not None or not used <= set(around):
+def can_stage(kernel: Kernel, tile: Tile, order: tuple[str, ...]) -> bool:
+    """Whether the kernel's first statement could copy a tile, with dims in `order`."""
+    source = computed(kernel, tile)
+    loads = [part for part in subtiles(source) if isinstance(part, Load)]
+    if not loads or any(not isinstance(p, (Load, Map, Const)) for p in subtiles(source)):
         return False
-    dims = {name for name in used if around[name].is_dim}
-    return set(order) == dims and all(store.buf != load.buf for store in stores(kernel.body))
+    around = {axis.name: axis for axis in kernel.grid + kernel.whole}
+    written = {store.buf for store in stores(kernel.body)}
+    used: set[str] = set()
+    for load in loads:
+        parts = [part for part in load.index if isinstance(part, Affine)]
+        used |= {name for part in parts for name in part.names}
+        if len(parts) != len(load.index) or load.pad is not None or load.buf in written:
+            return False
+    if len({kernel.buf(load.buf).dtype for load in loads}) > 1 or not used <= set(around):
+        return False
+    return set(order) == {name for name in used if around[name].is_dim}
+
+
+def computed(kernel: Kernel, tile: Tile) -> Tile:
+    """What a ref to a tile that is named at the top of the kernel stands for; else itself."""
+    lets = {stmt.name: stmt.expr for stmt in kernel.body if isinstance(stmt, Let)}
+    return lets.get(tile.name, tile) if isinstance(tile, Ref) else tile
 
 
 def _named_tiles(kernel: Kernel) -> set[str]:

@@ -199,8 +199,8 @@ class _Emitter:
             if axis == vector:
                 size = -(-size // 16) * 16
             stride *= size
-            if axis == vector and len(dims) > 1 and stride % 4096 == 0:
-                stride += 64
+            if len(strides) < len(dims) and stride % 4096 == 0:
+                stride += 64  # rows a page apart would share the few places of one cache set
         room = Room(name, "%scratch", (stride,), 1, state.allocate(name, stride))
         bases = tuple(state.spans[axis].base for axis in dims)
         local = Local(tuple(dims), tuple(reversed(strides)), room, dtype, bases)

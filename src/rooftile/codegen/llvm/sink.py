@@ -145,7 +145,7 @@ class Sink:
     def _shape(self, tile: Tile, to: Destination) -> Shape:
         state = self.state
         vector = self.vector_axis(tile, to.dims, to)
-        others = [a for a in to.dims if a != vector and state.spans[a].size > 1]
+        others = [a for a in reversed(to.dims) if a != vector and state.spans[a].size > 1]
         reductions = _reductions(tile, state)
         lanes = self.lanes(to.dtype(state))
         total = -(-state.spans[vector].size // lanes) if vector else 1
@@ -158,11 +158,15 @@ class Sink:
         vectors = 1 if shared else min(total, 2)
         if vector in self.hints:
             vectors = max(1, -(-self.hints[vector] // lanes))
-        limit = (
-            8 if shared or not vector else self.registers * 7 // 8 // (vectors * len(reductions))
-        )
+        # A last vector of fewer lanes needs its own copy of what all columns of a row share.
+        last = state.spans[vector].size % (vectors * lanes) if vector else 0
+        eighths = 6 if last > lanes and last % lanes else 7
+        held = self.registers * eighths // 8
+        limit = 8 if shared or not vector else held // (vectors * len(reductions))
+        # Rows that read the same vectors of a dot's right operand share each of its loads.
+        apart = {a for r in reductions if isinstance(r, Dot) for a in state.free(r.b)}
         rows: dict[str, int] = {}
-        for axis in reversed(others):
+        for axis in sorted(others, key=apart.__contains__):
             most = min(max(limit, 1), self.hints.get(axis, limit))
             if most > 1:
                 rows[axis] = min(most, state.spans[axis].size)

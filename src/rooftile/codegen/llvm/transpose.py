@@ -9,10 +9,10 @@ from rooftile.codegen.llvm.access import store
 from rooftile.codegen.llvm.destination import Destination, Memory
 from rooftile.codegen.llvm.evaluate import Evaluator
 from rooftile.codegen.llvm.state import Point, State
-from rooftile.codegen.llvm.values import Val
+from rooftile.codegen.llvm.values import Val, splat
 from rooftile.codegen.llvm.writer import Writer
 from rooftile.core.dtype import itemsize
-from rooftile.ir.tile import Load, Ref, Tile
+from rooftile.ir.tile import Cast, Const, Load, Map, Ref, Tile, children
 
 
 @dataclass(frozen=True)
@@ -25,15 +25,19 @@ class Turn:
 
 
 def turning(tile: Tile, to: Destination, state: State, vector_bytes: int) -> Turn | None:
-    """How to copy `tile` by squares; None where it is no plain copy across two long axes."""
-    while isinstance(tile, Ref) and tile.name in state.lets:
-        tile = state.lets[tile.name]
-    size = itemsize(to.dtype(state))
-    if size not in (4, 8) or not _is_plain(tile, to, state):
+    """How to copy `tile`, or what is computed of such tiles element by element, by squares; None
+    where it does not lie across two long axes."""
+    size, reads = itemsize(to.dtype(state)), _reads(tile, state)
+    same = state.scope.dtype(tile) == to.dtype(state)
+    if size not in (4, 8) or not same or not reads or not _is_plain(to, state):
         return None
     width = vector_bytes // size
     long = [axis for axis in to.dims if state.spans[axis].size >= width]
-    read = [axis for axis in long if _stride(tile, axis, state) == size]
+    read = [
+        axis
+        for axis in long
+        if {size} <= {_stride(part, axis, state) for part in reads} <= {0, size}
+    ]
     written = [axis for axis in long if to.stride(state, axis) == size]
     if len(read) != 1 or len(written) != 1 or read == written:
         return None
@@ -45,7 +49,8 @@ def square(turn: Turn, tile: Tile, to: Destination, evaluator: Evaluator) -> Non
     state, width = evaluator.state, turn.width
     before = state.vector_axis
     state.vector_axis = turn.read
-    rows = [evaluator.value(tile, Point({turn.written: n}, width, width)) for n in range(width)]
+    points = [Point({turn.written: n}, width, width) for n in range(width)]
+    rows = [splat(state.writer, evaluator.value(tile, point), width) for point in points]
     state.vector_axis = turn.written
     for number, value in enumerate(turned(state.writer, rows)):
         place = Point({turn.read: number}, width, width)
@@ -76,21 +81,34 @@ def _shuffle(writer: Writer, a: Val, b: Val, lanes: Sequence[int]) -> Val:
     return Val(name, a.dtype, a.width)
 
 
-def _is_plain(tile: Tile, to: Destination, state: State) -> bool:
-    """Whether both sides are affine in memory, without padding or blocks."""
-    if isinstance(to, Memory) and state.linear(to.load) is None:
-        return False
-    if isinstance(tile, Ref):
-        return tile.name in state.locals and state.locals[tile.name].dtype == to.dtype(state)
-    return isinstance(tile, Load) and tile.pad is None and state.linear(tile) is not None
+def _is_plain(to: Destination, state: State) -> bool:
+    """Whether a destination is affine in memory."""
+    return not isinstance(to, Memory) or state.linear(to.load) is not None
 
 
-def _stride(tile: Tile, axis: str, state: State) -> int:
-    """Bytes between neighbours of a plain tile along an axis."""
+def _reads(tile: Tile, state: State) -> list[Load | Ref] | None:
+    """What an elementwise expression reads; None where it is another, or one of the reads is padded
+    or not affine."""
     if isinstance(tile, Ref):
-        local = state.locals[tile.name]
+        return [tile] if tile.name in state.locals else _reads(state.lets[tile.name], state)
+    if isinstance(tile, Load):
+        return [tile] if tile.pad is None and state.linear(tile) is not None else None
+    if not isinstance(tile, (Map, Cast, Const)):
+        return None
+    found: list[Load | Ref] = []
+    for child in children(tile):
+        inner = _reads(child, state)
+        if inner is None:
+            return None
+        found += inner
+    return found
+
+
+def _stride(read: Load | Ref, axis: str, state: State) -> int:
+    """Bytes between neighbours of a read along an axis."""
+    if isinstance(read, Ref):
+        local = state.locals[read.name]
         return dict(zip(local.dims, local.strides, strict=True)).get(axis, 0)
-    assert isinstance(tile, Load)
-    linear = state.linear(tile)
+    linear = state.linear(read)
     assert linear is not None
     return linear.coef(axis)

@@ -63,6 +63,8 @@ def exp(writer: Writer, x: Val) -> Val:
     r = fma(writer, n, _like(x, -_LN2_LOW), r)
     p = _polynomial(writer, _EXP, r)
     p = fma(writer, binary(writer, "fmul", r, r), p, binary(writer, "fadd", r, _like(x, 1.0)))
+    if x.width in (4, 8, 16) and writer.target.has("avx512vl"):
+        return _scaled(writer, p, n)
     # The power of two is applied in two halves: one alone would leave the exponent's range.
     whole = _convert(writer, "fptosi", n, "i32")
     half = binary(writer, "ashr", whole, constant(1, "i32", x.width))
@@ -148,6 +150,17 @@ def _convert(writer: Writer, word: str, x: Val, dtype: str) -> Val:
     # freeze: a NaN has no integer, and an undefined one must not spread beyond its lane.
     raw = Val(writer.op(f"{word} {x} to {to}"), dtype, x.width)
     return Val(writer.op(f"freeze {raw}"), dtype, x.width)
+
+
+def _scaled(writer: Writer, p: Val, n: Val) -> Val:
+    """p * 2**n for vectors of AVX-512, in one instruction."""
+    bits = 32 * p.width
+    lanes = f"i{max(p.width, 8)} -1"
+    rounding = ("i32 4",) if bits == 512 else ()  # as the program has it
+    name = f"llvm.x86.avx512.mask.scalef.ps.{bits}"
+    zero = f"{p.type} zeroinitializer"
+    result = writer.call(p.type, name, str(p), str(n), zero, lanes, *rounding)
+    return Val(result, "f32", p.width)
 
 
 def _power_of_two(writer: Writer, n: Val) -> Val:

@@ -17,6 +17,7 @@ from rooftile.machine.model import Machine
 from rooftile.ops import OPS
 from rooftile.plan.cost import Prediction, nbytes, predict
 from rooftile.plan.fusion.base import Rule
+from rooftile.plan.fusion.repeated import AGAIN, RUNS, is_row_again, repeats_along_rows
 from rooftile.plan.partition import ALONE, VIEWS, Group, Partition, alone, is_alone
 
 ORDER = (
@@ -84,6 +85,7 @@ class Planner:
 
     def run(self, fuse: bool = True) -> tuple[Region, ...]:
         """The regions, in an order in which they can run."""
+        self._store_repeating_views()
         self._store_unreadable_views()
         if fuse:
             self._join()
@@ -94,7 +96,17 @@ class Planner:
                 found[number] = alone(self.graph, node)
         return tuple(found[number] for number in sorted(found))
 
-    # -- views that cannot be read through
+    # -- views that cannot be read through, or not well
+
+    def _store_repeating_views(self) -> None:
+        """Small views in which elements repeat along the rows of a reader become copies."""
+        for number in sorted(self.partition.groups):
+            group = self.partition.groups[number]
+            for view in self.partition.region(group).nodes:
+                apart = view.name not in self.partition.owner
+                if apart and repeats_along_rows(self.graph, view, group.root):
+                    self.partition.make(view)
+                    self.journal.add("copies", (view.name, group.name), "stored", RUNS)
 
     def _store_unreadable_views(self) -> None:
         """Where a group cannot compute through the views it reads, the views become copies."""
@@ -194,6 +206,10 @@ class Planner:
                 return Verdict(0.0, rule.name, reason)
             merged = self.partition.joined(merged, group)
         assert rule is not None
+        if repeats_along_rows(self.graph, producer.root, consumer.root):
+            return Verdict(0.0, rule.name, RUNS)
+        if is_row_again(self.graph, self.machine, producer, consumer):
+            return Verdict(0.0, rule.name, AGAIN)
         try:
             together = self._predict(merged)
         except NotLowered as refusal:

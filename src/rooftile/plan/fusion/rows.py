@@ -29,9 +29,16 @@ def trailing(partition: Partition, node: Node) -> bool:
 
 
 def _used_again(partition: Partition, node: Node, producer: Group, consumer: Group) -> bool:
-    """Whether the reduced result meets, in the same kernel, what it was reduced from."""
+    """Whether the reduced result meets, in the same kernel, more than elements of its own place,
+    such as what it was reduced from."""
     names = {n.name for n in (*producer.nodes, *consumer.nodes)}
-    return any(user.name in names for user in partition.graph.consumers[node.name])
+    todo = [node]
+    while todo:
+        users = [user for user in partition.users(todo.pop().name) if user.name in names]
+        if any(user.output.dims != node.output.dims for user in users):
+            return True
+        todo += users
+    return False
 
 
 RULE = Rule("rows", _applies, _refuse)
