@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -83,6 +84,9 @@ class InferenceSession(RunsOnTheCPU):
         self._compile_options = checked(self._options)
         say_what_has_no_effect(self._options, ignored)
         self._trace = trace or trace_of(self._options)
+        # Libraries that are built on onnxruntime read this name.
+        is_path = isinstance(path_or_bytes, (str, os.PathLike))
+        self._model_path = os.fspath(path_or_bytes) if is_path else None
         from rooftile.frontends.onnx import load, overridable, signature
 
         with guarded("the model"):
