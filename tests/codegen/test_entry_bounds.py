@@ -169,7 +169,7 @@ def test_a_saved_program_stays_checked(tmp_path: Path, monkeypatch: pytest.Monke
     save(compile_graph(graph).executable, path)
     monkeypatch.setenv(SWITCH, "0")
     with pytest.raises(OutOfBounds, match=r"'exp0': .* reads buffer 'x0': \d+ bytes at"):
-        load(path).executable.run([normal(3, 5)])
+        load(path).made.run([normal(3, 5)])
 
 
 def test_checked_objects_have_keys_of_their_own(

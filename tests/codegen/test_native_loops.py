@@ -171,7 +171,7 @@ def test_a_failure_in_a_loop_names_its_node() -> None:
 def test_a_loop_survives_its_file(tmp_path: Path) -> None:
     compiled = compile_graph(recurrence())
     save(compiled.executable, tmp_path / "m")
-    loaded = load(tmp_path / "m").executable
+    loaded = load(tmp_path / "m").made
     given = [RNG.standard_normal(port.shape).astype(np.float32) for port in loaded.program.inputs]
     for mine, theirs in zip(loaded.run(given), compiled.executable.run(given), strict=True):
         np.testing.assert_array_equal(mine, theirs)

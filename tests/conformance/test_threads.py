@@ -45,7 +45,7 @@ def right(one: Compilation, several: Compilation, given: Arrays, runs: int = 3) 
     """Equal to the last bit with helpers and without; close to what is compiled for one thread,
     whose register tiles may be larger, so that sums are made in another order."""
     made = several.executable
-    alone = Executable(made.program, made.objects, made.symbols, made.constants)
+    alone = Executable(made.program, made.objects, made.functions, made.constants)
     alone.pool = None
     wanted = alone.run(given)
     for _ in range(runs):
@@ -160,7 +160,7 @@ def test_a_saved_program_runs_on_its_threads(tmp_path: Path, eager: None) -> Non
     model = models()["mobile_block"]
     made = compile_model(model, options=CompileOptions(threads=3)).executable
     save(made, tmp_path / "model.rt")
-    read = load(tmp_path / "model.rt").executable
+    read = load(tmp_path / "model.rt").made
     assert read.program == made.program and read.program.threads == 3 and read.pool is not None
     given = [feeds_of(model)[port.name] for port in made.program.inputs]
     same(read.run(given), made.run(given))

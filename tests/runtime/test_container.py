@@ -26,9 +26,9 @@ def path(tmp_path: Path) -> Path:
 def test_round_trip(path: Path) -> None:
     saved = load(path)
     assert saved.notes == {"producer": "test"}
-    assert saved.executable.program == samples.PROGRAM
+    assert saved.made.program == samples.PROGRAM
     for out, want in zip(
-        saved.executable.run(samples.feeds()),
+        saved.made.run(samples.feeds()),
         samples.executable().run(samples.feeds()),
         strict=True,
     ):
@@ -36,7 +36,7 @@ def test_round_trip(path: Path) -> None:
 
 
 def test_constants_are_mapped(path: Path) -> None:
-    constants = load(path).executable.constants
+    constants = load(path).made.constants
     assert not constants.flags.writeable
     assert constants.ctypes.data % 64 == 0
     assert path.read_bytes().endswith(samples.WEIGHTS.tobytes())
@@ -44,8 +44,8 @@ def test_constants_are_mapped(path: Path) -> None:
 
 def test_saved_over_its_own_file(path: Path) -> None:
     saved = load(path)
-    save(saved.executable, path, {"again": 1})
-    np.testing.assert_array_equal(saved.executable.run(samples.feeds())[3], samples.WEIGHTS)
+    save(saved.made, path, {"again": 1})
+    np.testing.assert_array_equal(saved.made.run(samples.feeds())[3], samples.WEIGHTS)
     assert load(path).notes == {"again": 1}
     assert [file.name for file in path.parent.iterdir()] == ["sample.rt"]
 

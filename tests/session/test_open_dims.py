@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -174,3 +175,16 @@ def test_a_bound_program_can_be_saved(tmp_path: Any) -> None:
     compiled.save(tmp_path / "model")
     x = floats(20, 3)
     np.testing.assert_array_equal(rt.load(tmp_path / "model")(x)[0], compiled(x)[0])
+
+
+def test_a_saved_program_serves_many_shapes(tmp_path: Path) -> None:
+    model = _model([helper.make_node("Softmax", ["x"], ["y"])], ["n", 40])
+    made = rt.compile(model, shapes={"x": (64, 40)}, open_dims=True)
+    made.save(tmp_path / "softmax.rt")
+    for compiled in (made, rt.load(tmp_path / "softmax.rt")):
+        for count in (64, 9, 300):
+            x = floats(count, 40)
+            wanted = np.exp(x) / np.exp(x).sum(-1, keepdims=True)
+            np.testing.assert_allclose(compiled(x)[0], wanted, rtol=1e-5)
+        with pytest.raises(rt.InvalidInput, match=r"compiled for inputs like \[Nn, 40\] where"):
+            compiled(floats(1, 40))

@@ -27,6 +27,7 @@ from rooftile.ir.program import parse, to_text
 from rooftile.native import Target, host_target
 from rooftile.runtime.executable import Executable
 from rooftile.runtime.host_call import HostFunction
+from rooftile.runtime.template import Template
 
 MAGIC = b"ROOFTIL\x01"
 _ALIGN = 64
@@ -35,28 +36,29 @@ _START = len(MAGIC) + 8
 
 @dataclass(frozen=True)
 class Saved:
-    """What a file held: the executable, and the notes of whoever saved it."""
+    """What a file held: a program, of open dims or not, and the notes of whoever saved it."""
 
-    executable: Executable
+    made: Executable | Template
     notes: Mapping[str, Any] = field(default_factory=dict)
 
 
 def save(
-    executable: Executable,
+    made: Executable | Template,
     path: str | os.PathLike[str],
     notes: Mapping[str, Any] | None = None,
     target: Target | None = None,
 ) -> None:
-    """Write an executable to one file, whole or not at all. `notes` must be JSON-able.
+    """Write an executable, or one for many shapes, to one file, whole or not at all. `notes` must
+    be JSON-able.
 
     `target`: what the objects were made for, the host where None. OSError where the file cannot
     be written.
     """
-    program = to_text(executable.program).encode()
-    sections: list[Any] = [program, *executable.objects, executable.constants]
+    program = to_text(made.program).encode()
+    sections: list[Any] = [program, *made.objects, made.constants]
     header = {
         "target": asdict(target or host_target()),
-        "symbols": executable.symbols,
+        "symbols": made.functions,
         "sizes": [len(section) for section in sections],
         "digest": _digest(sections[:-1]),
         "notes": dict(notes or {}),
@@ -90,10 +92,12 @@ def load(
     constants = np.frombuffer(sections[-1], np.uint8)
     try:
         program = parse(parts[0].decode())
-        executable = Executable(program, parts[1:], header["symbols"], constants, host_functions)
+        given = (program, parts[1:], header["symbols"], constants)
+        if program.symbols is None:
+            return Saved(Executable(*given, host_functions), header["notes"])
+        return Saved(Template(*given, program.symbols), header["notes"])
     except (InvalidIR, NativeError, UnicodeDecodeError) as error:
         raise InvalidModel(f"{name} holds a program that cannot run: {error}") from error
-    return Saved(executable, header["notes"])
 
 
 def _digest(parts: Sequence[bytes]) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from itertools import starmap
 from typing import Any
 
 import numpy as np
@@ -15,10 +16,10 @@ from rooftile.ir.program import HostCall, Launch, Loop, Program, Step, verify
 from rooftile.ir.program.records import label, loop_symbol, segment_symbol
 from rooftile.native import NEVER, Library, Stop, aligned, has_pool, shared_pool
 from rooftile.native.bounds import OUTSIDE, take_violation
-from rooftile.native.locks import new_lock
 from rooftile.native.stop import STOPPED, terminated
 from rooftile.runtime.arrays import Array, Taker, address
 from rooftile.runtime.frame import Frame
+from rooftile.runtime.gate import UNFIT, gate
 from rooftile.runtime.host_call import BoundCall, HostFunction
 from rooftile.runtime.profile import ENTRY, profile
 
@@ -36,7 +37,7 @@ class Executable:
         self,
         program: Program,
         objects: Sequence[bytes],
-        symbols: Mapping[str, str],
+        functions: Mapping[str, str],
         constants: Any,
         host_functions: Mapping[str, HostFunction] | None = None,
         library: Library | None = None,
@@ -44,25 +45,29 @@ class Executable:
         """Link `objects`, which define the entry (`rooftile_entry`) and the kernels; `library`
         where they are linked already.
 
-        `symbols`: the native symbol of each kernel. `constants`: the block that constant buffers
+        `functions`: the native symbol of each kernel. `constants`: the block that constant buffers
         lie in, anything that gives bytes; it is used in place where it is 64-byte aligned.
         InvalidIR, InvalidModel or NativeError where program, constants and objects do not fit.
         """
         self.program = verify(program)
         self.objects = tuple(objects)
-        self.symbols = dict(symbols)
+        self.functions = dict(functions)
         self.constants = aligned_constants(program, constants)
         self.library = Library(self.objects) if library is None else library
-        self._takers = [Taker(port).take for port in program.inputs]
+        self._takers = [Taker(port) for port in program.inputs]
         self._outputs = [(port.shape, to_numpy(port.dtype)) for port in program.outputs]
         self._calls = self._bind(host_functions or {})
-        self._entry = _ENTRY_TYPE(self.library.address(ENTRY))
+        self._entry_at = self.library.address(ENTRY)
+        self._entry = _ENTRY_TYPE(self._entry_at)
+        self._gate = gate() if self._calls is None else None
         self.pool = shared_pool() if program.threads > 1 and has_pool() else None
         self._frames: list[Frame] = []
-        self._lock = new_lock()
 
     def run(
-        self, inputs: Sequence[Any], stop: Stop = NEVER, into: list[Array] | None = None
+        self,
+        inputs: tuple[Any, ...] | list[Any],
+        stop: Stop = NEVER,
+        into: list[Array] | None = None,
     ) -> list[Array]:
         """The outputs for inputs in the order of the program's ports: new arrays, or `into`, which
         must fit the ports as `fits` says, and overlap neither one another nor an input.
@@ -73,28 +78,41 @@ class Executable:
         wrong number, shape or element type, or for values that a kernel refuses. OutOfBounds
         where checked code stopped before an access outside its buffer.
         """
-        takers = self._takers
-        if len(inputs) != len(takers):
-            names = ", ".join(repr(port.name) for port in self.program.inputs)
-            raise InvalidInput(
-                f"{self.program.name} takes {len(takers)} inputs ({names}), got {len(inputs)}"
-            )
-        taken = [take(value) for take, value in zip(takers, inputs)]  # noqa: B905 (checked above)
-        outputs = self.new_outputs() if into is None else into
+        if len(inputs) != len(self._takers):
+            raise self._wrong_number(len(inputs))
+        outputs = list(starmap(np.empty, self._outputs)) if into is None else into
         if self.pool is not None and self.pool.threads < self.program.threads:
             self.pool.need(self.program.threads)
         frame = self.acquire()
         try:
-            frame.point(taken, outputs, stop)
-            if self._calls is None:
-                code = self._entry(*frame.entry_args)
-            else:
-                code = _run_segments(frame, self._calls)
+            if stop is not frame.stop:
+                frame.watch(stop)
+            code = UNFIT if self._gate is None else self._gate(inputs, outputs, frame.plan)
+            if code <= UNFIT:
+                code = self._run_slowly(frame, inputs, outputs)
         finally:
             self.release(frame)
         if code:
             raise self.failure(code)
         return outputs
+
+    def _run_slowly(self, frame: Frame, inputs: Sequence[Any], outputs: list[Array]) -> int:
+        """A run of what the gate does not take: inputs that have to be converted, programs with
+        calls of the host."""
+        frame.point(self.take(inputs), outputs)
+        if self._calls is None:
+            return _run_native(self._entry, frame)
+        return _run_segments(frame, self._calls)
+
+    def take(self, inputs: Sequence[Any]) -> list[Array]:
+        """Inputs that fit the ports."""
+        return [taker.take(value) for taker, value in zip(self._takers, inputs, strict=True)]
+
+    def _wrong_number(self, count: int) -> InvalidInput:
+        names = ", ".join(repr(port.name) for port in self.program.inputs)
+        return InvalidInput(
+            f"{self.program.name} takes {len(self._takers)} inputs ({names}), got {count}"
+        )
 
     def profile(self, inputs: Sequence[Any], repeats: int = 20) -> list[float]:
         """Best seconds of each step over `repeats` passes, each kernel called alone.
@@ -106,20 +124,16 @@ class Executable:
 
     def acquire(self) -> Frame:
         """A frame for one run, to be released afterwards."""
-        with self._lock:
-            if self._frames:
-                return self._frames.pop()
-        return Frame(self.program, self.constants, self.pool.address if self.pool else None)
+        try:
+            return self._frames.pop()  # a list is a stack that threads may share
+        except IndexError:
+            pool = self.pool.address if self.pool else None
+            return Frame(self.program, self.constants, self._entry_at, self._takers, pool)
 
     def release(self, frame: Frame) -> None:
         """Keep a frame for the next run."""
         frame.inputs = frame.outputs = ()
-        with self._lock:
-            self._frames.append(frame)
-
-    def take(self, inputs: Sequence[Any]) -> list[Array]:
-        """Inputs that fit the ports, as `run` makes them."""
-        return [take(value) for take, value in zip(self._takers, inputs, strict=True)]
+        self._frames.append(frame)
 
     def new_outputs(self) -> list[Array]:
         """Arrays for the outputs of one run."""
@@ -162,7 +176,7 @@ class Executable:
 
     def _outside(self, step: Step | None) -> OutOfBounds:
         """The error of a step in which checked code stopped."""
-        functions = [ENTRY, *self.symbols.values()]
+        functions = [ENTRY, *self.functions.values()]
         found = [take_violation(self.library, function) for function in functions]
         said = "; ".join(str(violation) for violation in found if violation)
         origin = step.facts.origin if isinstance(step, (Launch, Loop)) else ()

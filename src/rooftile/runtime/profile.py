@@ -26,7 +26,7 @@ def profile(executable: Executable, inputs: Sequence[Any], repeats: int) -> list
     """Best seconds of each step; see `Executable.profile`."""
     if repeats < 1:
         raise InvalidOption(f"repeats must be at least 1, not {repeats}")
-    outputs = executable.run(inputs)  # refuses what does not fit, and warms up
+    outputs = executable.run(list(inputs))  # refuses what does not fit, and warms up
     taken = executable.take(inputs)
     frame = executable.acquire()
     try:
@@ -54,7 +54,7 @@ def step_call(executable: Executable, frame: Frame, index: int, step: Step) -> C
         return _native(executable.loop_address(index), pointers)
     if step.split is not None and executable.pool is not None:
         return _shared(executable, executable.pool, frame, step.split, index)
-    target = executable.library.address(executable.symbols[step.kernel])
+    target = executable.library.address(executable.functions[step.kernel])
     *pointers, last = (frame.pointer(arg) for arg in step.args)
     numbers = [executable.program.table[name] for name in step.numbers]
     tiles = [] if step.split is None else [0, step.split.tiles]

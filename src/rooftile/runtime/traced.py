@@ -30,14 +30,15 @@ def run_traced(
 
     Steps are called one by one from Python, which takes longer than the native entry does.
     """
-    taken = executable.take(inputs)
     outputs = executable.new_outputs() if into is None else into
     if executable.pool is not None:
         executable.pool.need(executable.program.threads)
+    taken = executable.take(inputs)
     frame = executable.acquire()
     times: list[tuple[int, int]] = []
     try:
-        frame.point(taken, outputs, stop)
+        frame.point(taken, outputs)
+        frame.watch(stop)
         for index, step in enumerate(executable.program.steps):
             call = step_call(executable, frame, index, step)
             began = monotonic_ns()

@@ -5,10 +5,12 @@ from __future__ import annotations
 import html
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from rooftile.core.errors import InvalidInput, MissingInput
 from rooftile.core.journal import Decision, Journal
@@ -27,18 +29,25 @@ if TYPE_CHECKING:
 
 
 class Compiled:
-    """A model compiled for one set of input shapes. Safe to call from several threads.
+    """A model compiled for one set of input shapes, or for all where dims were left open. Safe to
+    call from several threads.
 
-    `executable` runs it, `program` is what it runs, `journal` what was decided on the way.
-    `compilation` holds the pipeline's stages; None for a model that was loaded. `template` serves
-    other shapes with the same code, where dims were left open.
+    `executable` runs it, `program` is what it runs, `journal` what was decided on the way: those of
+    the shapes at hand. `template` serves other shapes with the same code, where dims were left
+    open. `compilation` holds the pipeline's stages; None for a model that was loaded.
     """
 
-    def __init__(self, executable: Executable, journal: Journal, compilation: Any = None) -> None:
+    def __init__(
+        self,
+        executable: Executable,
+        journal: Journal,
+        compilation: Any = None,
+        template: Template | None = None,
+    ) -> None:
         self.executable = executable
         self.journal = journal
         self.compilation = compilation
-        self.template: Template | None = compilation.template if compilation else None
+        self.template = template
         self.input_names = [port.name for port in executable.program.inputs]
         self.output_names = [port.name for port in executable.program.outputs]
 
@@ -50,19 +59,41 @@ class Compiled:
     def __call__(self, *arrays: Any, **named: Any) -> list[Array]:
         """The outputs, in order. Inputs come in order, by keyword, or as one dict by name.
 
-        InvalidInput for a missing, unknown or unfit input.
+        InvalidInput for a missing, unknown or unfit input, and for shapes for which what was
+        assumed of open dims does not hold.
         """
+        if not named and len(arrays) == len(self.input_names) and dict not in map(type, arrays):
+            values: tuple[Any, ...] | list[Any] = arrays
+        else:
+            values = self.arrange(self._named(arrays, named))
+        return (self.executable if self.template is None else self._fitting(values)).run(values)
+
+    def _named(self, arrays: Sequence[Any], named: dict[str, Any]) -> dict[str, Any]:
+        """All inputs by name."""
         if len(arrays) == 1 and isinstance(arrays[0], Mapping):
-            named = {**arrays[0], **named}
-        elif arrays:
+            return {**arrays[0], **named}
+        if arrays:
             twice = [name for name in self.input_names[: len(arrays)] if name in named]
             if len(arrays) > len(self.input_names) or twice:
                 raise InvalidInput(
                     f"{self.program.name} takes {_listed(self.input_names)}; got {len(arrays)} "
                     f"arrays in order" + (f" and {_listed(twice)} by name too" if twice else "")
                 )
-            named = {**dict(zip(self.input_names, arrays, strict=False)), **named}
-        return self.executable.run(self.arrange(named))
+        return {**dict(zip(self.input_names, arrays, strict=False)), **named}
+
+    def _fitting(self, values: Sequence[Any]) -> Executable:
+        """The program for the shapes of these inputs."""
+        assert self.template is not None
+        shapes = list(map(np.shape, values))
+        found = self.template.bind(shapes)
+        if found is None:
+            assumed = ", ".join(map(str, self.template.symbols.guards)) or "every dim is 2 or more"
+            raise InvalidInput(
+                f"{self.program.name} was compiled for inputs like "
+                f"{_shown(port.shape for port in self.template.program.inputs)} where {assumed}; "
+                f"compile it again for {_shown(shapes)}"
+            )
+        return found
 
     def arrange(self, feeds: Mapping[str, Any]) -> list[Any]:
         """Inputs by name in the program's order; InvalidInput for missing and unknown names."""
@@ -97,7 +128,8 @@ class Compiled:
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write one file that `load` runs on CPUs of this kind, without compiler or onnx."""
         notes = {"journal": [asdict(decision) for decision in self.journal]}
-        save_executable(self.executable, path, json.loads(json.dumps(notes, default=str)))
+        made = self.executable if self.template is None else self.template
+        save_executable(made, path, json.loads(json.dumps(notes, default=str)))
 
 
 def compile(
@@ -120,7 +152,7 @@ def compile(
         symbols = Symbols() if open_dims else None
         compilation = compile_model(model, wanted, compile_options(options), journal, symbols)
     check_memory(compilation.executable.program)
-    return Compiled(compilation.executable, journal, compilation)
+    return Compiled(compilation.executable, journal, compilation, compilation.template)
 
 
 def load(path: str | os.PathLike[str]) -> Compiled:
@@ -133,7 +165,9 @@ def load(path: str | os.PathLike[str]) -> Compiled:
         Decision(**{**entry, "subject": tuple(entry["subject"])})
         for entry in saved.notes.get("journal", ())
     )
-    return Compiled(saved.executable, Journal(decisions))
+    if isinstance(saved.made, Template):
+        return Compiled(saved.made.at_hand(), Journal(decisions), template=saved.made)
+    return Compiled(saved.made, Journal(decisions))
 
 
 def arrange(names: Sequence[str], feeds: Mapping[str, Any], model: str) -> list[Any]:
@@ -156,6 +190,10 @@ def arrange(names: Sequence[str], feeds: Mapping[str, Any], model: str) -> list[
         unknown = _listed([name for name in feeds if name not in names])
         raise InvalidInput(f"{model} has no input {unknown}; it takes {_listed(names)}")
     return [value.held if isinstance(value, OrtValue) else value for value in values]
+
+
+def _shown(shapes: Iterable[Sequence[object]]) -> str:
+    return ", ".join(f"[{', '.join(map(str, shape))}]" for shape in shapes)
 
 
 def _listed(names: Sequence[str]) -> str:
