@@ -114,7 +114,7 @@ def test_adapters_in_this_process() -> None:
 
 
 def test_failures_have_the_words_of_the_engine(monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(EngineFailed, match=r"InvalidModel: .*none\.onnx cannot be read"):
+    with pytest.raises(EngineFailed, match=r"MissingFile: none\.onnx cannot be read"):
         EngineProcess("rooftile", "none.onnx", FEEDS, 1)
     with pytest.raises(EngineFailed, match="no answer in 0 s"):
         EngineProcess("rooftile", DIGITS, FEEDS, 1, answer_s=0.0)

@@ -10,7 +10,8 @@ from pathlib import Path
 PRELUDE = """
 import os, signal, sys, threading, time
 import numpy as np
-from onnx import TensorProto, helper, numpy_helper
+from numpy.testing import assert_allclose  # a lazy import would hold Python's lock at a fork
+from onnx import helper, numpy_helper
 import rooftile as rt
 
 N = 512
@@ -39,7 +40,7 @@ def session(threads=2, rows=256):
 
 def check(made, rows=256):
     (found,) = made.run(None, {"x": X[:rows]})
-    np.testing.assert_allclose(found, WANTED[:rows], rtol=1e-3, atol=1e-3)
+    assert_allclose(found, WANTED[:rows], rtol=1e-3, atol=1e-3)
 """
 SOURCES = str(Path(__file__).parents[2] / "src")
 

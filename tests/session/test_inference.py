@@ -36,6 +36,7 @@ def test_paths_and_bytes(tmp_path: Path) -> None:
     for model in (path, str(path), path.read_bytes()):
         session = rt.InferenceSession(model, providers=["CPUExecutionProvider"])
         np.testing.assert_array_equal(session.run(["same"], {"x": X})[0], X + 1)
+        assert session._model_path == (None if isinstance(model, bytes) else str(path))
 
 
 def test_signature() -> None:

@@ -7,7 +7,7 @@ from typing import Any
 from rooftile.core.errors import InvalidOption
 from rooftile.core.version import version
 from rooftile.session.notices import say_once, set_severity
-from rooftile.session.options import CPU
+from rooftile.session.providers import CPU
 
 _SEVERITIES = range(5)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
@@ -30,15 +31,10 @@ from rooftile.session.guard import check_memory, check_shapes, guarded
 from rooftile.session.kept import kept
 from rooftile.session.narrow import Boundary
 from rooftile.session.notices import say_what_has_no_effect
-from rooftile.session.options import (
-    CPU,
-    Providers,
-    SessionOptions,
-    check_providers,
-    stop_of,
-)
+from rooftile.session.options import SessionOptions, stop_of
 from rooftile.session.options import compile_options as checked
 from rooftile.session.programs import Programs, Shapes
+from rooftile.session.providers import Providers, RunsOnTheCPU, check_providers
 from rooftile.session.segment import Environment, Shared
 from rooftile.session.segmented import Segmented
 from rooftile.session.signature import (
@@ -61,7 +57,7 @@ KEPT_VARIANTS = 8
 """For how many sets of overridden weights."""
 
 
-class InferenceSession:
+class InferenceSession(RunsOnTheCPU):
     """A model ready to run. Safe to use from several threads.
 
     A model whose input shapes are all known compiles in the constructor. One with open dims
@@ -91,10 +87,12 @@ class InferenceSession:
         self._compile_options = checked(self._options)
         say_what_has_no_effect(self._options, ignored)
         self._trace = trace or trace_of(self._options)
+        # Libraries that are built on onnxruntime read this name.
+        is_path = isinstance(path_or_bytes, (str, os.PathLike))
+        self._model_path = os.fspath(path_or_bytes) if is_path else None
         self._model = path_or_bytes
-        self._kept = (
-            None if self._options.initializers else kept(self._model, self._compile_options)
-        )
+        changed = bool(self._options.initializers)
+        self._kept = None if changed else kept(self._model, self._compile_options)
         found = self._signature()
         known = fixed_dims(found.inputs, self._options)
         self._inputs = [node_arg(item, known) for item in found.inputs]
@@ -214,24 +212,6 @@ class InferenceSession:
         """The options given."""
         return self._options
 
-    def get_providers(self) -> list[str]:
-        """Where it runs."""
-        return [CPU]
-
-    def get_provider_options(self) -> dict[str, dict[str, str]]:
-        """Options by provider: there are none."""
-        return {CPU: {}}
-
-    def set_providers(self, providers: Providers = None, provider_options: Any = None) -> None:
-        """Accepts what the constructor accepts."""
-        check_providers(providers, provider_options)
-
-    def disable_fallback(self) -> None:
-        """Nothing falls back."""
-
-    def enable_fallback(self) -> None:
-        """Nothing falls back."""
-
     def end_profiling(self) -> str:
         """Write what was traced and trace no more; the name of the file, "" where there is none.
 
@@ -272,15 +252,6 @@ class InferenceSession:
         all went well, else there are no outputs. Missing inputs are refused at once."""
         arrange([name for name in self._input_names if name not in input_feed], {}, self._name)
         run_apart(self, (output_names, input_feed, run_options), callback, user_data)
-
-    def __getstate__(self) -> Any:
-        raise TypeError(
-            "cannot pickle an InferenceSession: it holds machine code; make one in each process, "
-            "from the model"
-        )
-
-    def __copy__(self) -> InferenceSession:
-        return self
 
     def _places(self, names: Sequence[str]) -> list[int]:
         unknown = [name for name in names if name not in self._output_names]

@@ -10,14 +10,10 @@ from rooftile.core.errors import InvalidOption, UnsupportedOp
 from rooftile.core.options import CompileOptions
 from rooftile.native import MAX_THREADS, NEVER, Stop, has_pool
 from rooftile.session.notices import say_once
+from rooftile.session.providers import check_providers
 
 if TYPE_CHECKING:
     from rooftile.session.values import OrtValue
-
-CPU = "CPUExecutionProvider"
-_RESERVED = ("CUDAExecutionProvider",)
-Providers = Sequence[Any] | None
-"""Names, or pairs of a name and its options."""
 
 
 class GraphOptimizationLevel(IntEnum):
@@ -220,28 +216,6 @@ def stop_of(options: Any) -> Stop:
     if isinstance(options, RunOptions):
         return options.stop
     raise InvalidOption(f"run options are RunOptions, not {type(options).__name__}")
-
-
-def check_providers(
-    providers: Providers, provider_options: Sequence[Mapping[str, Any]] | None = None
-) -> None:
-    """InvalidOption unless the CPU is among them, or none are named; others are said to be left
-    out, and so are options."""
-    given = [providers] if isinstance(providers, str) else list(providers or (CPU,))
-    names = [item if isinstance(item, str) else item[0] for item in given]
-    options = [*(item[1] for item in given if not isinstance(item, str)), *(provider_options or ())]
-    if CPU not in names:
-        if names[0] in _RESERVED:
-            raise InvalidOption(
-                f"{names[0]} is reserved: this version runs on the CPU only; pass "
-                f"providers=[{CPU!r}] or leave it out"
-            )
-        raise InvalidOption(f"{names[0]} is no provider of rooftile; pass providers=[{CPU!r}]")
-    for name in names:
-        if name != CPU:
-            say_once(f"provider {name}", "is not there; the model runs on the CPU")
-    if names == [CPU] and any(options):
-        say_once("provider_options", "have no effect on the CPU")
 
 
 def _extent(name: str, size: int) -> int:

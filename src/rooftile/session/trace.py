@@ -19,7 +19,8 @@ from rooftile.native import NEVER, Stop
 from rooftile.native.locks import new_lock
 from rooftile.runtime import Executable, run_traced
 from rooftile.session.notices import say_once
-from rooftile.session.options import CPU, SessionOptions
+from rooftile.session.options import SessionOptions
+from rooftile.session.providers import CPU
 
 if TYPE_CHECKING:
     from rooftile.session.segment import Interpreted
