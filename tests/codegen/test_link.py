@@ -10,8 +10,8 @@ from sketch import Sketch, normal
 
 from rooftile.core.journal import Journal
 from rooftile.core.options import CompileOptions
-from rooftile.ir.graph import Graph
-from rooftile.ir.program import Program, verify
+from rooftile.ir.graph import Graph, Value
+from rooftile.ir.program import Program, lifetimes, verify
 from rooftile.passes import simplify
 from rooftile.pipeline import compile_graph, compile_model
 
@@ -103,12 +103,32 @@ def test_outputs_without_kernels() -> None:
     assert program.copied_outputs == (1, 2)
 
 
+def test_scratch_memory_is_taken_for_one_step_only() -> None:
+    """Two softmaxes with a wide value between them: their scratch memory is not there with it."""
+    s = Sketch()
+    narrow = softmax(s, s.dot(softmax(s, s.input(16, 64)), s.constant(normal(64, 8))))
+    wide = s.dot(narrow, s.constant(normal(8, 4096)))
+    y = s.dot(softmax(s, s.dot(wide, s.constant(normal(4096, 64)))), s.constant(normal(64, 8)))
+    program = program_of(s.graph(y))
+    scratch = [buffer for buffer in program.buffers if buffer.space == "scratch"]
+    assert len(scratch) > 1
+    spans = lifetimes(program.steps)
+    assert all(first == last for first, last in (spans[buffer.name] for buffer in scratch))
+    assert program.arena_bytes == program.lower_bound_bytes
+    assert program.arena_bytes + min(b.nbytes for b in scratch) <= program.no_reuse_bytes
+
+
+def softmax(s: Sketch, x: Value) -> Value:
+    """Of the rows."""
+    raised = s("exp", s("sub", x, s("reduce", x, op="max", dims=(1,))))
+    return s("div", raised, s("reduce", raised, op="sum", dims=(1,)))
+
+
 def test_buffers_never_collide_with_values() -> None:
     s = Sketch()
-    x = s.builder.input("scratch", (16, 64), "f32")
-    raised = s("exp", s("sub", x, s("reduce", x, op="max", dims=(1,))))
-    y = s("div", raised, s("reduce", raised, op="sum", dims=(1,)))
+    y = softmax(s, s.builder.input("scratch_0", (16, 64), "f32"))
     program = program_of(s.graph(s.dot(y, s.constant(normal(64, 8)))))
+    assert "scratch" in {buffer.space for buffer in program.buffers}
     assert len({buffer.name for buffer in program.buffers}) == len(program.buffers)
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from rooftile.core.errors import InvalidInput
 from rooftile.ir.graph import Graph, Value
-from rooftile.ir.program import Copy, Launch, Loop, Program
+from rooftile.ir.program import Copy, Launch, Loop, Program, lifetimes
 from rooftile.ops.builder import Builder
 from rooftile.ops.evaluate import evaluate
 from rooftile.ops.scan_builder import ScanBuilder
@@ -82,6 +82,34 @@ def test_its_weights_are_packed_once() -> None:
     program = compile_graph(recurrence()).program
     packed = [buffer for buffer in program.buffers if "@" in buffer.name]
     assert [buffer.space for buffer in packed] == ["constant"]
+
+
+def attending(trip: int = 3) -> Graph:
+    """h' = softmax(h) W, then once more: kernels that need scratch memory, in a loop."""
+    outer = Builder()
+    weight = RNG.standard_normal((64, 64)).astype(np.float32) / 8
+    scan = ScanBuilder(outer, trip)
+    state = start = scan.state(outer.input("h", (16, 64), "f32"))
+    captured = scan.capture(outer.constant(weight))
+    body = scan.body
+    for _ in range(2):
+        top = body.emit("reduce", state, op="max", dims=(1,))
+        raised = body.emit("exp", body.emit("sub", state, top))
+        total = body.emit("reduce", raised, op="sum", dims=(1,))
+        rows = body.emit("div", raised, total)
+        contract = {"lhs_contract": (1,), "rhs_contract": (0,), "lhs_batch": (), "rhs_batch": ()}
+        state = body.emit("dot", rows, captured, **contract)
+    assert state is not start
+    return outer.finish("attending", {"last": scan.finish([state], [])[0]})
+
+
+def test_scratch_memory_is_not_carried_from_one_iteration_to_the_next() -> None:
+    program = right(attending()).program
+    assert len(loop_of(program).body) > 1
+    spans = lifetimes(program.steps)
+    scratch = [buffer.name for buffer in program.buffers if buffer.space == "scratch"]
+    assert scratch
+    assert all(spans[name][0] == spans[name][1] for name in scratch)
 
 
 def test_no_iterations_copy_the_start() -> None:

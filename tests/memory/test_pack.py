@@ -6,6 +6,7 @@ import csv
 import itertools
 import time
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -99,6 +100,23 @@ def test_it_returns_early_within_capacity() -> None:
     assert CAPACITY < packing.peak <= 2 * CAPACITY
 
 
+def test_earlier_offsets_are_followed_where_sizes_grew() -> None:
+    tensors = load("C")
+    found = pack(tensors, capacity=CAPACITY, seconds=30)
+    assert pack(tensors, seconds=0).peak > found.peak, "one pass alone does not find this plan"
+    grown = [(lower, upper, 3 * size) for lower, upper, size in tensors]
+    packing = pack(grown, seconds=0, earlier=found.offsets)
+    check(grown, packing)
+    assert packing.peak <= 3 * found.peak
+
+
+def test_poor_earlier_offsets_do_no_harm() -> None:
+    tensors = load("E")
+    packing = pack(tensors, 2 * CAPACITY, seconds=600, earlier=range(len(tensors)))
+    check(tensors, packing)
+    assert packing.peak <= 2 * CAPACITY
+
+
 def test_no_time_gives_a_packing_all_the_same() -> None:
     packing = pack(load("I"), seconds=0)
     check(load("I"), packing)
@@ -160,11 +178,12 @@ def test_dense_problems_skip_the_search(monkeypatch: pytest.MonkeyPatch) -> None
         ([(0, 1, -4)], {}, r"tensor 0 has size -4; a size cannot be negative"),
         ([(0, 1, 4)], {"capacity": -1}, r"a capacity of -1 bytes is negative"),
         ([(0, 1, 4)], {"seconds": -0.5}, r"a time of -0.5 seconds is negative"),
+        ([(0, 1, 4)], {"earlier": ()}, r"0 earlier offsets for 1 tensors"),
     ],
 )
-def test_refusals(tensors: list[Tensor], options: dict[str, float], message: str) -> None:
+def test_refusals(tensors: list[Tensor], options: dict[str, Any], message: str) -> None:
     with pytest.raises(InvalidOption, match=message):
-        pack(tensors, **options)  # type: ignore[arg-type]
+        pack(tensors, **options)
 
 
 @pytest.mark.parametrize("name", ["A", "C"])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
@@ -17,13 +17,20 @@ _LARGEST_SEARCH = 2_000_000
 _NODES = 1_000
 
 
-def pack(tensors: Sequence[Tensor], capacity: int | None = None, seconds: float = 1.0) -> Packing:
+def pack(
+    tensors: Sequence[Tensor],
+    capacity: int | None = None,
+    seconds: float = 1.0,
+    earlier: Sequence[int] | None = None,
+) -> Packing:
     """Offsets in bytes for tensors (lower, upper, size), live in the half-open [lower, upper).
 
     Returns as soon as the peak reaches the lower bound, or fits `capacity` bytes where that is
     given, and after about `seconds` at the latest, with the best that was found: a peak above
     `capacity` means that none within was found. The same tensors give the same offsets, unless
-    time runs out. InvalidOption for an empty lifetime, a negative size, capacity or time.
+    time runs out. `earlier`: good offsets for the same tensors with other sizes; their order is
+    tried first. InvalidOption for an empty lifetime, a negative size, capacity or time, or another
+    number of `earlier` offsets than of tensors.
     """
     deadline = time.perf_counter() + seconds
     tensors = [(int(lower), int(upper), int(size)) for lower, upper, size in tensors]
@@ -32,13 +39,16 @@ def pack(tensors: Sequence[Tensor], capacity: int | None = None, seconds: float 
         raise InvalidOption(f"a capacity of {capacity} bytes is negative")
     if not seconds >= 0:
         raise InvalidOption(f"a time of {seconds} seconds is negative")
+    if earlier is not None and len(earlier) != len(tensors):
+        raise InvalidOption(f"{len(earlier)} earlier offsets for {len(tensors)} tensors")
     bound = lower_bound(tensors)
     enough = bound if capacity is None else max(bound, capacity)
     offsets = [0] * len(tensors)
     peak = 0
     for group in _components(tensors):
         members = [tensors[index] for index in group]
-        found = _pack_component(members, max(enough, peak), deadline)
+        before = None if earlier is None else [int(earlier[index]) for index in group]
+        found = _pack_component(members, max(enough, peak), deadline, before)
         peak = max(peak, _peak(members, found))
         for index, offset in zip(group, found.tolist(), strict=True):
             offsets[index] = offset
@@ -61,19 +71,30 @@ def _components(tensors: Sequence[Tensor]) -> list[list[int]]:
     return groups
 
 
-def _pack_component(tensors: Sequence[Tensor], enough: int, deadline: float) -> Ints:
+def _pack_component(
+    tensors: Sequence[Tensor], enough: int, deadline: float, earlier: Sequence[int] | None
+) -> Ints:
     best: Ints | None = None
     least = 0
-    for tightest in (False, True):
-        for order in orders(tensors):
-            if best is not None and (least <= enough or time.perf_counter() >= deadline):
-                return best
-            offsets = place(tensors, order, tightest)
-            peak = _peak(tensors, offsets)
-            if best is None or peak < least:
-                best, least = offsets, peak
+    for order, tightest in _ways(tensors, earlier):
+        if best is not None and (least <= enough or time.perf_counter() >= deadline):
+            return best
+        offsets = place(tensors, order, tightest)
+        peak = _peak(tensors, offsets)
+        if best is None or peak < least:
+            best, least = offsets, peak
     assert best is not None
     return best if least <= enough else _improve(tensors, best, enough, deadline)
+
+
+def _ways(tensors: Sequence[Tensor], earlier: Sequence[int] | None) -> Iterator[tuple[Ints, bool]]:
+    """Orders to place tensors in, and whether each goes to the tightest gap or to the lowest."""
+    if earlier is not None:
+        # From the bottom up no tensor lands higher than it was, as long as sizes are the same.
+        yield np.argsort(np.array(earlier, np.int64), kind="stable"), False
+    for tightest in (False, True):
+        for order in orders(tensors):
+            yield order, tightest
 
 
 def _improve(tensors: Sequence[Tensor], best: Ints, enough: int, deadline: float) -> Ints:

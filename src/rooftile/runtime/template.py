@@ -89,11 +89,12 @@ class Template:
             if key in self._kept:
                 self._kept.move_to_end(key)
                 return self._kept[key]
+            like = next((made.program for made in self._kept.values()), None)
         values = self.values(shapes)
         if values is None:
             return None
         made = Executable(
-            bound(self.program, values),
+            bound(self.program, values, like),
             self.code,
             self.functions,
             self.constants,

@@ -82,11 +82,9 @@ class _Linker:
         for value in self.graph.inputs:
             nbytes[value.name] = nbytes_of(self.graph, value.name)
         scratch = self.writer.scratch
-        if self.writer.scratch_bytes:
-            nbytes[scratch] = self.writer.scratch_bytes
         given = {value.name for value in self.graph.inputs} | set(self.constants) | set(outputs)
         buffers = [
-            Buffer(name, nbytes[name], "scratch" if name == scratch else "arena")
+            Buffer(name, nbytes[name], "scratch" if name in scratch else "arena")
             for name in lifetimes(steps)
             if name not in given and name in nbytes
         ]

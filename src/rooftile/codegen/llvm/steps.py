@@ -76,7 +76,7 @@ class Scope:
 
 
 class StepWriter:
-    """Makes steps; collects the constants, the sizes of buffers and the scratch that they need."""
+    """Makes steps; collects the constants, the buffers with their sizes, and which are scratch."""
 
     def __init__(
         self,
@@ -89,14 +89,14 @@ class StepWriter:
         self.threads = threads
         self.constants: dict[str, Array] = {}
         self.nbytes: dict[str, int] = {}
-        self.scratch_bytes = 0
         symbols = symbols_in(graph.inputs)
         self.numbers: dict[str, None] = dict.fromkeys(symbols.values if symbols else ())
         """The names of the numbers that kernels are given, in the order of the table."""
         self.table = self._fresh("numbers")
         self.reach: dict[str, tuple[int, ...]] = {}
         """The bytes that each kernel may use behind each of its arguments."""
-        self.scratch = self._fresh("scratch")
+        self.scratch: set[str] = set()
+        """The buffers that are scratch memory: one for each launch that needs it."""
 
     def steps(self, units: Sequence[AnyUnit], scope: Scope | None = None) -> list[Step]:
         """The steps of units, in their order."""
@@ -137,17 +137,23 @@ class StepWriter:
         writes = [place for place, buf in enumerate(bufs) if buf.name in set(unit.kernel.outputs)]
         if not unit.text.symbols:
             self.reach[unit.text.symbol] = (*map(_bytes_behind, bufs), unit.text.scratch_bytes)
-        if unit.text.scratch_bytes:
-            copies = 1 if unit.text.tiles is None else self.threads
-            self.scratch_bytes = max(self.scratch_bytes, copies * _stride(unit.text))
-            args.append(Arg(self.scratch))
-        else:  # the function takes a pointer that it does not use
-            writes.append(len(args))
-            args.append(args[writes[0]])
+        scratch = self._scratch(unit.text)
+        writes.append(len(args))
+        # The function takes a pointer that it does not use where it needs no scratch memory.
+        args.append(scratch or args[writes[0]])
         numbers = unit.text.symbols
         self.numbers.update(dict.fromkeys(numbers))
         split = self._split(unit)
         return Launch(unit.text.symbol, tuple(args), unit.facts, tuple(writes), numbers, split)
+
+    def _scratch(self, text: KernelText) -> Arg | None:
+        """Scratch memory of one launch, for all threads: other steps may use its bytes."""
+        if not text.scratch_bytes:
+            return None
+        copies = 1 if text.tiles is None else self.threads
+        name = self._temporary(copies * _stride(text), "scratch")
+        self.scratch.add(name)
+        return Arg(name)
 
     def _split(self, unit: Unit) -> Split | None:
         tiles = unit.text.tiles
@@ -250,9 +256,9 @@ class StepWriter:
             late.append(Copy(source, state, size))
         return early + late
 
-    def _temporary(self, size: int) -> str:
+    def _temporary(self, size: int, stem: str = "copy") -> str:
         number = 0
-        while (name := self._fresh(f"copy_{number}")) in self.nbytes:
+        while (name := self._fresh(f"{stem}_{number}")) in self.nbytes:
             number += 1
         self.nbytes[name] = size
         return name

@@ -24,14 +24,24 @@ from rooftile.ir.program.records import (
 PACK_SECONDS = 0.2
 """How long the search for a small arena may take."""
 
+SLACK = 0.01
+"""Share of the lower bound that an arena like an earlier one may be above it: a run waits."""
 
-def placed(program: Program, seconds: float = PACK_SECONDS) -> Program:
-    """The program with each buffer of the arena at its place, by size and time of use."""
+
+def placed(program: Program, seconds: float = PACK_SECONDS, like: Program | None = None) -> Program:
+    """The program with each buffer of the arena at its place, by size and time of use.
+
+    `like`: the same program with other sizes, placed. Its plan is followed where that is good.
+    """
     inside = {buffer.name: buffer for buffer in program.buffers if buffer.in_arena}
     spans = {n: span for n, span in lifetimes(program.steps).items() if n in inside}
     sizes = {name: -(-inside[name].nbytes // 64) * 64 for name in spans}
     used = [(first, last + 1, sizes[name]) for name, (first, last) in spans.items()]
-    packing = memory.pack(used, seconds=seconds)
+    if like is None:
+        packing = memory.pack(used, seconds=seconds)
+    else:
+        capacity = int(memory.lower_bound(used) * (1 + SLACK))
+        packing = memory.pack(used, capacity, seconds, [like.by_name[n].offset for n in spans])
     offsets = dict(zip(spans, packing.offsets, strict=True))
     return replace(
         program,
@@ -58,8 +68,11 @@ def sizes_in(steps: Iterable[Step]) -> Iterator[int]:
             yield arg.step
 
 
-def bound(program: Program, values: Mapping[str, int]) -> Program:
-    """The program for values of its symbols: its sizes are numbers, its arena is laid out."""
+def bound(program: Program, values: Mapping[str, int], like: Program | None = None) -> Program:
+    """The program for values of its symbols: its sizes are numbers, its arena is laid out.
+
+    `like`: what this function gave for other values; a plan like its own takes less time.
+    """
 
     def port(item: Port) -> Port:
         return replace(item, shape=tuple(evaluated(extent, values) for extent in item.shape))
@@ -92,5 +105,6 @@ def bound(program: Program, values: Mapping[str, int]) -> Program:
             buffers=tuple(buffers),
             steps=tuple(map(step, program.steps)),
             numbers=tuple((name, evaluated(extent, values)) for name, extent in program.numbers),
-        )
+        ),
+        like=like,
     )
