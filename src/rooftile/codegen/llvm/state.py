@@ -17,7 +17,9 @@ from rooftile.ir.tile import (
     Const,
     Dot,
     Iota,
+    Iterate,
     Kernel,
+    Last,
     Load,
     Map,
     Reduce,
@@ -28,6 +30,7 @@ from rooftile.ir.tile import (
 )
 from rooftile.ir.tile.layout import PhysicalDim, physical_dims
 from rooftile.ir.tile.query import halo_of
+from rooftile.ir.tile.ranges import Range
 from rooftile.native.target import Target
 
 
@@ -87,6 +90,8 @@ class State:
         self.checks = False
         self.inside: set[tuple[int, int]] = set()
         """(load, dim) pairs that the loops around keep inside the buffer."""
+        self.last: Range | None = None
+        """What Last can be in the Iterate around."""
         self._free: dict[int, tuple[Tile, frozenset[str]]] = {}
         self._physical: dict[str, tuple[PhysicalDim, ...]] = {}
         self._linear: dict[int, tuple[Load, Affine | None]] = {}
@@ -124,7 +129,9 @@ class State:
             return (self.free(tile.a) | self.free(tile.b)) - set(tile.over) | acc
         if isinstance(tile, Rename):
             return frozenset(tile.new if a == tile.old else a for a in self.free(tile.x))
-        assert isinstance(tile, Const)
+        if isinstance(tile, Iterate):
+            return self.free(tile.init) | self.free(tile.next)
+        assert isinstance(tile, (Const, Last))
         return frozenset()
 
     # -- positions

@@ -197,6 +197,48 @@ class Writer:
             )
         return results
 
+    def repeat(
+        self,
+        most: int,
+        carried: Sequence[tuple[str, str]],
+        body: Callable[[list[str]], tuple[list[str], str]],
+    ) -> list[str]:
+        """Run `body` up to `most` times. `carried` are (type, initial value); `body(values)` gives
+        their next values and an i1, whether to go on. Returns the last values."""
+        if most == 0:
+            return [value for _, value in carried]
+        self._loops += 1
+        number = self._loops
+        counter = f"%i.{number}"
+        self.scopes.append(Scope())
+        phis = [self.fresh() for _ in carried]
+        after, more = body(phis)
+        scope = self.scopes.pop()
+        phi_lines = [
+            f"  {phi} = phi {kind} [{value}, %enter.{number}], [{last}, %next.{number}]"
+            for phi, (kind, value), last in zip(phis, carried, after, strict=True)
+        ]
+        self.scopes[-1].lines += [
+            f"  br label %enter.{number}",
+            f"enter.{number}:",
+            *scope.pre,
+            f"  br label %loop.{number}",
+            f"loop.{number}:",
+            f"  {counter} = phi i64 [1, %enter.{number}], [{counter}.next, %next.{number}]",
+            *phi_lines,
+            *scope.lines,
+            f"  br label %next.{number}",
+            f"next.{number}:",
+            f"  {counter}.next = add nsw i64 {counter}, 1",
+            f"  {counter}.left = icmp slt i64 {counter}, {most}",
+            f"  {counter}.more = and i1 {counter}.left, {more}",
+            f"  br i1 {counter}.more, label %loop.{number}, label %exit.{number}",
+            f"exit.{number}:",
+        ]
+        for name in after:
+            self.depth[name] = len(self.scopes) - 1
+        return after
+
     def when(self, condition: str, body: Callable[[], None]) -> None:
         """Run `body` where the i1 `condition` holds."""
         self._loops += 1

@@ -14,6 +14,7 @@ from rooftile.ir.tile.records import (
     Axis,
     Dot,
     For,
+    Iterate,
     Kernel,
     Load,
     Map,
@@ -30,7 +31,7 @@ def cost(kernel: Kernel, symbols: Mapping[str, int] | None = None) -> Cost:
     """Operations, compulsory bytes and scratch bytes of one program. `symbols` bind the shapes.
 
     A Map counts one an element, a Reduce one an input element, a Dot two a multiply-add, each in
-    the type of its operands; moving and converting count nothing. What a program computes again
+    the type of its operands, an Iterate what its steps can come to; moving and converting count nothing. What a program computes again
     because no dim of the tile tells programs apart counts again. Each memory buffer is read or
     written once, as far as the axes reach into it; a gathered dim counts the rows touched.
     """
@@ -77,6 +78,9 @@ class _Counter:
         if isinstance(tile, Dot):
             dims = union(self.scope.dims(tile.a), self.scope.dims(tile.b))
             return 2 * self.elements(dims, around)
+        if isinstance(tile, Iterate):
+            each = sum(isinstance(part, Map) for part in subtiles(tile.next))
+            return each * tile.most * self.elements(self.scope.dims(tile), around)
         return 0
 
     def elements(self, dims: tuple[str, ...], around: tuple[For, ...]) -> int:

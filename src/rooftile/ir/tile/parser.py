@@ -21,7 +21,9 @@ from rooftile.ir.tile.records import (
     Extent,
     For,
     Iota,
+    Iterate,
     Kernel,
+    Last,
     Let,
     Load,
     Map,
@@ -271,6 +273,8 @@ def _call(cursor: Cursor, name: str) -> Tile:
     """What stands between the parentheses of `name(...)`."""
     if name == "iota":
         return Iota(cursor.name("an axis"))
+    if name == "last":
+        return Last(_dtype(cursor))
     first = _expression(cursor)
     if name in REDUCTIONS and cursor.accept("over"):
         return Reduce(name, first, cursor.name("an axis"))
@@ -282,6 +286,11 @@ def _call(cursor: Cursor, name: str) -> Tile:
         old = cursor.name("an axis")
         cursor.expect("->")
         return Rename(first, old, cursor.name("an axis"))
+    if name == "iterate":
+        cursor.expect(",")
+        following = _expression(cursor)
+        cursor.expect(",")
+        return Iterate(first, following, cursor.integer())
     if name == "dot":
         return _dot(cursor, first)
     if name not in SCALARS:

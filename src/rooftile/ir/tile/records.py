@@ -138,7 +138,28 @@ class Rename:
     new: str
 
 
-Tile: TypeAlias = "Ref | Load | Const | Iota | Map | Cast | Reduce | Dot | Rename"
+@dataclass(frozen=True)
+class Last:
+    """In the `next` of an Iterate: what the element has become so far."""
+
+    dtype: DType
+
+
+@dataclass(frozen=True)
+class Iterate:
+    """Integers, each on its own: `init`, then `next` of it, `most` times over or until an element
+    stays as it is. `next` names the present one by Last; it holds no other Iterate and reduces
+    nothing.
+    """
+
+    init: Tile
+    next: Tile
+    most: int
+
+
+Tile: TypeAlias = (
+    "Ref | Load | Const | Iota | Map | Cast | Reduce | Dot | Rename | Last | Iterate"
+)
 
 
 @dataclass(frozen=True)
@@ -257,6 +278,8 @@ def children(tile: Tile) -> tuple[Tile, ...]:
         return (tile.a, tile.b) + ((tile.acc,) if tile.acc is not None else ())
     if isinstance(tile, (Reduce, Rename, Cast)):
         return (tile.x,)
+    if isinstance(tile, Iterate):
+        return (tile.init, tile.next)
     if isinstance(tile, Load):
         return tuple(part for part in tile.index if not isinstance(part, Affine))
     return ()
@@ -275,6 +298,8 @@ def rebuild(tile: Tile, change: Callable[[Tile], Tile]) -> Tile:
         return Rename(change(tile.x), tile.old, tile.new)
     if isinstance(tile, Cast):
         return Cast(change(tile.x), tile.dtype, tile.bits)
+    if isinstance(tile, Iterate):
+        return Iterate(change(tile.init), change(tile.next), tile.most)
     if isinstance(tile, Load):
         index = tuple(p if isinstance(p, Affine) else change(p) for p in tile.index)
         return Load(tile.buf, index, tile.pad)
@@ -364,6 +389,10 @@ class Scope:
             return tuple(name for name in union(*parts) if self.axes[name].is_dim)
         if isinstance(tile, Const):
             return tile.dims
+        if isinstance(tile, Last):
+            return ()
+        if isinstance(tile, Iterate):
+            return union(self.dims(tile.init), self.dims(tile.next))
         if isinstance(tile, Iota):
             return (tile.axis,) if self.axes[tile.axis].is_dim else ()
         if isinstance(tile, Map):
@@ -383,8 +412,10 @@ class Scope:
             return self.tiles[tile.name][1]
         if isinstance(tile, Load):
             return self.bufs[tile.buf].dtype
-        if isinstance(tile, (Const, Cast, Dot)):
+        if isinstance(tile, (Const, Cast, Dot, Last)):
             return tile.dtype
+        if isinstance(tile, Iterate):
+            return self.dtype(tile.init)
         if isinstance(tile, Iota):
             return "i64"
         if isinstance(tile, Map):

@@ -1,0 +1,74 @@
+"""Iterates: a chain of steps for each element, several side by side, until all of them stand.
+
+A step waits for its loads; steps of other elements fill the time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from rooftile.codegen.llvm.arith import binary
+from rooftile.codegen.llvm.state import Point
+from rooftile.codegen.llvm.values import Val, llvm_type
+from rooftile.ir.tile import Iterate, Last, subtiles
+from rooftile.ir.tile.ranges import iterated
+
+if TYPE_CHECKING:
+    from rooftile.codegen.llvm.evaluate import Evaluator
+
+CHAINS = 8
+"""Elements of one loop: more would not stay in registers."""
+
+
+def iterate(evaluator: Evaluator, tile: Iterate, points: Sequence[Point]) -> list[Val]:
+    """The values of an Iterate at points: vectors where it varies along the vector axis."""
+    state = evaluator.state
+    axis = state.vector_axis if state.vector_axis in state.free(tile) else None
+    before, state.vector_axis = state.vector_axis, None
+    single: list[Point] = []
+    for point in points:
+        lanes = range(point.lanes) if axis else (0,)
+        for lane in lanes:
+            start = {axis: point.offsets.get(axis, 0) + lane} if axis else {}
+            single.append(Point({**point.offsets, **start}))
+    ends: list[Val] = []
+    for first in range(0, len(single), CHAINS):
+        ends += _run(evaluator, tile, single[first : first + CHAINS])
+    state.vector_axis = before
+    if axis is None:
+        return ends
+    found, left = [], iter(ends)
+    for point in points:
+        lanes = [next(left) for _ in range(point.lanes)]
+        found.append(evaluator.assemble(lanes, ends[0].dtype, point.width))
+    return found
+
+
+def _run(evaluator: Evaluator, tile: Iterate, points: Sequence[Point]) -> list[Val]:
+    """One loop that takes a step at each point, `most` times or until nothing moves."""
+    state, writer = evaluator.state, evaluator.state.writer
+    start = [evaluator.value(tile.init, point) for point in points]
+    dtype = start[0].dtype
+    lasts = [part for part in subtiles(tile.next) if isinstance(part, Last)]
+    around = state.last
+    state.last = iterated(tile, state.scope.dtype)
+
+    def body(names: list[str]) -> tuple[list[str], str]:
+        after: list[Val] = []
+        moved: Val | None = None
+        for point, name in zip(points, names, strict=True):
+            here = Val(name, dtype)
+            # What the step reads depends on Last, which is another one at each point.
+            state.memo.append({state.key(last, point): here for last in lasts})
+            after.append(evaluator.value(tile.next, point))
+            state.memo.pop()
+            change = binary(writer, "xor", after[-1], here)
+            moved = change if moved is None else binary(writer, "or", moved, change)
+        assert moved is not None
+        return [value.name for value in after], writer.op(f"icmp ne {moved}, 0")
+
+    carried = [(llvm_type(dtype), value.name) for value in start]
+    ends = writer.repeat(tile.most, carried, body)
+    state.last = around
+    return [Val(name, dtype) for name in ends]
