@@ -46,27 +46,28 @@ def iterate(evaluator: Evaluator, tile: Iterate, points: Sequence[Point]) -> lis
 
 
 def _run(evaluator: Evaluator, tile: Iterate, points: Sequence[Point]) -> list[Val]:
-    """One loop that takes a step at each point, `most` times or until nothing moves."""
+    """One loop that takes a step at each point, `most` times or until all stand."""
     state, writer = evaluator.state, evaluator.state.writer
     start = [evaluator.value(tile.init, point) for point in points]
     dtype = start[0].dtype
-    lasts = [part for part in subtiles(tile.next) if isinstance(part, Last)]
+    parts = [*subtiles(tile.next), *subtiles(tile.more)]
+    lasts = [part for part in parts if isinstance(part, Last)]
     around = state.last
-    state.last = iterated(tile, state.scope.dtype)
+    state.last = iterated(tile, state.scope)
 
     def body(names: list[str]) -> tuple[list[str], str]:
         after: list[Val] = []
-        moved: Val | None = None
+        more: Val | None = None
         for point, name in zip(points, names, strict=True):
             here = Val(name, dtype)
             # What the step reads depends on Last, which is another one at each point.
             state.memo.append({state.key(last, point): here for last in lasts})
             after.append(evaluator.value(tile.next, point))
+            mine = evaluator.value(tile.more, point)
+            more = mine if more is None else binary(writer, "or", more, mine)
             state.memo.pop()
-            change = binary(writer, "xor", after[-1], here)
-            moved = change if moved is None else binary(writer, "or", moved, change)
-        assert moved is not None
-        return [value.name for value in after], writer.op(f"icmp ne {moved}, 0")
+        assert more is not None
+        return [value.name for value in after], str(more)
 
     carried = [(llvm_type(dtype), value.name) for value in start]
     ends = writer.repeat(tile.most, carried, body)

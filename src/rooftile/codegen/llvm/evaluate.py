@@ -14,7 +14,7 @@ from rooftile.codegen.llvm.scalar import apply
 from rooftile.codegen.llvm.state import Place, Point, State
 from rooftile.codegen.llvm.values import Val, constant, lane_mask, llvm_type, splat
 from rooftile.core.affine import Affine
-from rooftile.core.dtype import DType, itemsize
+from rooftile.core.dtype import DType, itemsize, kind
 from rooftile.ir.tile import (
     Cast,
     Const,
@@ -100,6 +100,8 @@ class Evaluator:
                 return self._load_local(tile.name, point)
             return self.value(state.lets[tile.name], point)
         if isinstance(tile, Map):
+            if tile.op == "min" and self._is_first(*tile.args):
+                return self.value(tile.args[0], point)
             return apply(state.writer, tile.op, [self.value(arg, point) for arg in tile.args])
         if isinstance(tile, Cast):
             convert = bitcast if tile.bits else cast
@@ -115,6 +117,13 @@ class Evaluator:
         computed = state.remembered(state.key(tile, point))
         assert computed is not None
         return computed
+
+    def _is_first(self, a: Tile, b: Tile) -> bool:
+        """Whether the smaller of two tiles is known to be the first: a limit that is kept anyway."""
+        scope, last = self.state.scope, self.state.last
+        if not isinstance(b, Const) or kind(b.dtype) == "float":
+            return False
+        return value_range(a, scope, last)[1] <= b.value
 
     def _renamed(self, tile: Rename, point: Point) -> Val:
         state = self.state
@@ -256,7 +265,7 @@ class Evaluator:
                 continue
             index = cast(writer, self.value(part, point), "i64")
             room = state.bufs[load.buf].shape[dim]
-            low, high = value_range(part, state.scope.dtype, state.last)
+            low, high = value_range(part, state.scope, state.last)
             if low >= 0 and isinstance(room, int) and high < room:
                 found[dim] = index.name
                 continue

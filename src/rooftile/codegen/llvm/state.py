@@ -27,6 +27,7 @@ from rooftile.ir.tile import (
     Rename,
     Scope,
     Tile,
+    children,
 )
 from rooftile.ir.tile.layout import PhysicalDim, physical_dims
 from rooftile.ir.tile.query import halo_of
@@ -130,7 +131,7 @@ class State:
         if isinstance(tile, Rename):
             return frozenset(tile.new if a == tile.old else a for a in self.free(tile.x))
         if isinstance(tile, Iterate):
-            return self.free(tile.init) | self.free(tile.next)
+            return frozenset().union(*map(self.free, children(tile)))
         assert isinstance(tile, (Const, Last))
         return frozenset()
 

@@ -204,7 +204,7 @@ class Writer:
         body: Callable[[list[str]], tuple[list[str], str]],
     ) -> list[str]:
         """Run `body` up to `most` times. `carried` are (type, initial value); `body(values)` gives
-        their next values and an i1, whether to go on. Returns the last values."""
+        their next values and a typed integer that is 0 where they are the last. Returns these."""
         if most == 0:
             return [value for _, value in carried]
         self._loops += 1
@@ -213,10 +213,11 @@ class Writer:
         self.scopes.append(Scope())
         phis = [self.fresh() for _ in carried]
         after, more = body(phis)
+        kind = _type_of(more)
         scope = self.scopes.pop()
         phi_lines = [
-            f"  {phi} = phi {kind} [{value}, %enter.{number}], [{last}, %next.{number}]"
-            for phi, (kind, value), last in zip(phis, carried, after, strict=True)
+            f"  {phi} = phi {type_} [{value}, %enter.{number}], [{last}, %next.{number}]"
+            for phi, (type_, value), last in zip(phis, carried, after, strict=True)
         ]
         self.scopes[-1].lines += [
             f"  br label %enter.{number}",
@@ -231,7 +232,9 @@ class Writer:
             f"next.{number}:",
             f"  {counter}.next = add nsw i64 {counter}, 1",
             f"  {counter}.left = icmp slt i64 {counter}, {most}",
-            f"  {counter}.more = and i1 {counter}.left, {more}",
+            # One branch: behind a second one LLVM would compute `more`, with all that it needs.
+            f"  {counter}.go = select i1 {counter}.left, {more}, {kind} 0",
+            f"  {counter}.more = icmp ne {kind} {counter}.go, 0",
             f"  br i1 {counter}.more, label %loop.{number}, label %exit.{number}",
             f"exit.{number}:",
         ]

@@ -63,8 +63,9 @@ def packed(forest: Forest, features: int) -> Packed | None:
     column = np.where(is_test, forest.feature + features * (track & plain), 0).astype(np.uint64)
     any_equal = bool(equal.any())
     words = np.zeros(1 << bits, np.uint64)
-    words[place] = place[first].astype(np.uint64) | column << np.uint64(bits + any_equal)
-    words[place] |= equal.astype(np.uint64) << np.uint64(bits)
+    words[place] = place[first].astype(np.uint64) | column << np.uint64(bits + 1 + any_equal)
+    words[place] |= is_test.astype(np.uint64) << np.uint64(bits)
+    words[place] |= equal.astype(np.uint64) << np.uint64(bits + 1)
     if int(words.max(initial=0)) < 1 << 32:
         words = words.astype(np.uint32)
     splits = np.full(1 << bits, np.nan, split.dtype)

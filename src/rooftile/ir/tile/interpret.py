@@ -239,10 +239,9 @@ class _Interpreter:
                 self.position[name] = before[name][at : at + 1]
             for _ in range(tile.most):
                 self.last = Value((), found[place])
-                following = self.value(tile.next).array.reshape(())
-                if following == found[place]:
+                if not self.value(tile.more).array.any():
                     break
-                found[place] = following
+                found[place] = self.value(tile.next).array.reshape(())
         self.position.update(before)
         return Value(dims, found)
 

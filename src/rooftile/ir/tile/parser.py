@@ -164,17 +164,18 @@ def _buffer(cursor: Cursor) -> Buf:
     layout = halo = None
     if cursor.accept("layout"):
         parts = []
-        while cursor.peek() not in ("", "halo"):
+        while cursor.peek() not in ("", "halo", "most"):
             parts.append(_layout_part(cursor))
         layout = tuple(parts)
     if cursor.accept("halo"):
         cells = []
-        while cursor.peek():
+        while cursor.peek() not in ("", "most"):
             low = cursor.integer()
             cursor.expect(":")
             cells.append((low, cursor.integer()))
         halo = tuple(cells)
-    return Buf(name, tuple(shape), dtype, space, layout, halo)
+    most = cursor.integer() if cursor.accept("most") else None
+    return Buf(name, tuple(shape), dtype, space, layout, halo, most)
 
 
 def _layout_part(cursor: Cursor) -> tuple[int, int, Part]:
@@ -290,7 +291,9 @@ def _call(cursor: Cursor, name: str) -> Tile:
         cursor.expect(",")
         following = _expression(cursor)
         cursor.expect(",")
-        return Iterate(first, following, cursor.integer())
+        more = _expression(cursor)
+        cursor.expect(",")
+        return Iterate(first, following, more, cursor.integer())
     if name == "dot":
         return _dot(cursor, first)
     if name not in SCALARS:

@@ -41,7 +41,7 @@ class Axis:
 class Buf:
     """A buffer. `layout`: physical order, outermost first, of (dim, block, part), part one of
     all, div (index // block), mod (index % block). `halo`: cells (low, high) around each dim that
-    exist and hold zero.
+    exist and hold zero. `most`: no element is larger, or None where that is not known.
     """
 
     name: str
@@ -50,6 +50,7 @@ class Buf:
     space: Literal["memory", "scratch"] = "memory"
     layout: tuple[tuple[int, int, Part], ...] | None = None
     halo: tuple[tuple[int, int], ...] | None = None
+    most: int | None = None
 
 
 @dataclass(frozen=True)
@@ -147,13 +148,14 @@ class Last:
 
 @dataclass(frozen=True)
 class Iterate:
-    """Integers, each on its own: `init`, then `next` of it, `most` times over or until an element
-    stays as it is. `next` names the present one by Last; it holds no other Iterate and reduces
-    nothing.
+    """Integers, each on its own: `init`, then `next` of it as long as `more` is not 0, at most
+    `most` times. Both name the present one by Last; they hold no other Iterate and reduce nothing.
+    Where `more` is 0, `next` changes nothing: code may go on with an element until all stand.
     """
 
     init: Tile
     next: Tile
+    more: Tile
     most: int
 
 
@@ -279,7 +281,7 @@ def children(tile: Tile) -> tuple[Tile, ...]:
     if isinstance(tile, (Reduce, Rename, Cast)):
         return (tile.x,)
     if isinstance(tile, Iterate):
-        return (tile.init, tile.next)
+        return (tile.init, tile.next, tile.more)
     if isinstance(tile, Load):
         return tuple(part for part in tile.index if not isinstance(part, Affine))
     return ()
@@ -299,7 +301,7 @@ def rebuild(tile: Tile, change: Callable[[Tile], Tile]) -> Tile:
     if isinstance(tile, Cast):
         return Cast(change(tile.x), tile.dtype, tile.bits)
     if isinstance(tile, Iterate):
-        return Iterate(change(tile.init), change(tile.next), tile.most)
+        return Iterate(change(tile.init), change(tile.next), change(tile.more), tile.most)
     if isinstance(tile, Load):
         index = tuple(p if isinstance(p, Affine) else change(p) for p in tile.index)
         return Load(tile.buf, index, tile.pad)
@@ -392,7 +394,7 @@ class Scope:
         if isinstance(tile, Last):
             return ()
         if isinstance(tile, Iterate):
-            return union(self.dims(tile.init), self.dims(tile.next))
+            return union(*map(self.dims, children(tile)))
         if isinstance(tile, Iota):
             return (tile.axis,) if self.axes[tile.axis].is_dim else ()
         if isinstance(tile, Map):

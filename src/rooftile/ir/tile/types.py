@@ -238,12 +238,15 @@ class Checker:
         self.need(kind(dtype) in ("int", "uint"), f"iterate: it goes over integers, not {dtype}")
         self._last = dtype
         self.check(tile.next)
+        self.check(tile.more)
         self._last = None
-        following = self.scope.dtype(tile.next)
+        following, more = self.scope.dtype(tile.next), self.scope.dtype(tile.more)
         self.need(dtype == following, f"iterate: {dtype} becomes {following}; cast one")
+        self.need(kind(more) in ("int", "uint"), f"iterate: whether to go on is {more}; cast it")
         self.need(tile.most >= 0, f"iterate: {tile.most} steps")
-        whole = any(isinstance(part, (Dot, Reduce, Rename, Ref)) for part in subtiles(tile.next))
-        self.need(not whole, "iterate: its step reduces, renames or names a tile")
+        parts = [*subtiles(tile.next), *subtiles(tile.more)]
+        plain = not any(isinstance(part, (Dot, Reduce, Rename, Ref)) for part in parts)
+        self.need(plain, "iterate: its step reduces, renames or names a tile")
 
     def _rename(self, tile: Rename) -> None:
         dims = self.scope.dims(tile.x)
