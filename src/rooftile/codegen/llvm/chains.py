@@ -17,7 +17,7 @@ from rooftile.ir.tile.ranges import iterated
 if TYPE_CHECKING:
     from rooftile.codegen.llvm.evaluate import Evaluator
 
-CHAINS = 8
+CHAINS = 16
 """Elements of one loop: more would not stay in registers."""
 
 
