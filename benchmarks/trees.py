@@ -19,7 +19,9 @@ from typing import Any
 import numpy as np
 from onnx import helper, save
 
-CASES = [(trees, depth, batch) for trees, depth in ((100, 6), (500, 10)) for batch in (1, 100, 10000)]
+CASES = [
+    (trees, depth, batch) for trees, depth in ((100, 6), (500, 10)) for batch in (1, 100, 10000)
+]
 FEATURES = 50
 ENDS = 0.1
 """The chance that a branch ends before the full depth."""
@@ -59,7 +61,9 @@ def ensemble(trees: int, depth: int, batch: int) -> Any:
         "target_ids": [0] * len(leaves),
         "target_weights": rng.normal(size=len(leaves)).tolist(),
     }
-    node = helper.make_node("TreeEnsembleRegressor", ["x"], ["y"], domain="ai.onnx.ml", **attributes)
+    node = helper.make_node(
+        "TreeEnsembleRegressor", ["x"], ["y"], domain="ai.onnx.ml", **attributes
+    )
     x = helper.make_tensor_value_info("x", 1, [batch, FEATURES])
     y = helper.make_tensor_value_info("y", 1, [batch, 1])
     opsets = [helper.make_opsetid("", 17), helper.make_opsetid("ai.onnx.ml", 3)]

@@ -65,7 +65,7 @@ def _reference(attrs: Attrs, arrays: Sequence[Array]) -> tuple[Array, ...]:
 def _flops(attrs: Attrs, inputs: Sequence[Value], outputs: Sequence[Value]) -> int:
     """Four for each test of a full path."""
     rows, trees = outputs[0].dims
-    return 4 * attrs["depth"] * rows * trees
+    return 4 * int(attrs["depth"]) * rows * trees
 
 
 def _body(node: Node, index: Index, build: Body) -> Tile:
@@ -80,9 +80,7 @@ def _body(node: Node, index: Index, build: Body) -> Tile:
     holds: Tile = Map("le", (value, split))
     if equal:
         flag = Map("bitand", (word, Const(2 << bits, kind)))
-        holds = Map(
-            "where", (Map("eq", (flag, Const(0, kind))), holds, Map("eq", (value, split)))
-        )
+        holds = Map("where", (Map("eq", (flag, Const(0, kind))), holds, Map("eq", (value, split))))
     left = Map("bitand", (word, Const((1 << bits) - 1, kind)))
     after = Map("bitor", (Cast(left, "u32"), Cast(holds, "u32")))
     root = Map("bitand", (build.arg(1, (index[1],)), Const((1 << bits) - 1, "u32")))

@@ -40,8 +40,8 @@ def iterate(evaluator: Evaluator, tile: Iterate, points: Sequence[Point]) -> lis
         return ends
     found, left = [], iter(ends)
     for point in points:
-        lanes = [next(left) for _ in range(point.lanes)]
-        found.append(evaluator.assemble(lanes, ends[0].dtype, point.width))
+        items = [next(left) for _ in range(point.lanes)]
+        found.append(evaluator.assemble(items, ends[0].dtype, point.width))
     return found
 
 

@@ -119,7 +119,7 @@ class Evaluator:
         return computed
 
     def _is_first(self, a: Tile, b: Tile) -> bool:
-        """Whether the smaller of two tiles is known to be the first: a limit that is kept anyway."""
+        """Whether the smaller of two tiles is known to be the first: `b` limits nothing."""
         scope, last = self.state.scope, self.state.last
         if not isinstance(b, Const) or kind(b.dtype) == "float":
             return False

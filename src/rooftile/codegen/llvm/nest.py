@@ -10,7 +10,7 @@ from rooftile.codegen.llvm.chains import CHAINS
 from rooftile.codegen.llvm.evaluate import Evaluator
 from rooftile.codegen.llvm.padding import Clip, clip_bounds, meeting
 from rooftile.codegen.llvm.reduction import Reduction
-from rooftile.codegen.llvm.state import Point, Span
+from rooftile.codegen.llvm.state import Point, Span, State
 from rooftile.codegen.llvm.values import Val, constant, llvm_type
 from rooftile.core.affine import Affine
 from rooftile.ir.tile import Iterate, Ref, Tile, children

@@ -77,7 +77,8 @@ def packed(forest: Forest, features: int) -> Packed | None:
 
 
 def _of_modes(forest: Forest, *names: str) -> Array:
-    return np.isin(forest.mode, [MODES.index(name) for name in names])
+    found: Array = np.isin(forest.mode, [MODES.index(name) for name in names])
+    return found
 
 
 def _splits(forest: Forest) -> Array:

@@ -159,9 +159,7 @@ class Iterate:
     most: int
 
 
-Tile: TypeAlias = (
-    "Ref | Load | Const | Iota | Map | Cast | Reduce | Dot | Rename | Last | Iterate"
-)
+Tile: TypeAlias = "Ref | Load | Const | Iota | Map | Cast | Reduce | Dot | Rename | Last | Iterate"
 
 
 @dataclass(frozen=True)
