@@ -163,7 +163,8 @@ class InferenceSession(RunsOnTheCPU):
         if self._steps is not None:
             return list(self._steps.shared.journal)
         programs = [self._fixed] if self._fixed else self._programs.every()
-        return [decision for program in programs for decision in program.journal]
+        journals = {id(program.journal): program.journal for program in programs}
+        return [decision for journal in journals.values() for decision in journal]
 
     @property
     def programs(self) -> list[Program]:
