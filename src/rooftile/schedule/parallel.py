@@ -90,15 +90,32 @@ class _Divider:
     def run(self) -> Divided:
         least = dict(self.hints.least)
         opened = [axis for axis in self.kernel.grid if axis.name in least and self._is_free(axis)]
-        if opened:  # how much work it is, a run knows
-            return Divided(self.kernel, max(opened, key=self._tiles_at_hand).name)
-        if self.seconds < LEAST_S:
+        if self.seconds < LEAST_S and not opened:  # how much work an open axis is, a run knows
             return Divided(self.kernel)
         pieces = int(self.seconds / PIECE_S)
         pieces = max(self.threads, min(pieces, PIECES * self.threads))
-        options = [*self._as_they_are(), *self._cuts(pieces)]
+        large = self.seconds > 0 and self.seconds >= LEAST_S
+        options = [*self._as_they_are(), *self._cuts(pieces)] if large else []
         score, _, found = min(options, key=lambda item: item[:2], default=(math.inf, 0, None))
-        return found if found is not None and score < WORTH * self.threads else Divided(self.kernel)
+        if found is None or score >= WORTH * self.threads:
+            score, found = math.inf, Divided(self.kernel)
+        if opened:
+            axis = max(opened, key=self._tiles_at_hand)
+            if self._open_share(axis, least[axis.name]) <= score:
+                return Divided(self.kernel, axis.name)
+        return found
+
+    def _open_share(self, axis: Axis, least: int) -> float:
+        """The longest share of a thread at the extent at hand, in the tiles as they are."""
+        extent, size = max(1, bind(axis.extent, self.symbols)), axis.tile
+        if not isinstance(size, int) or size <= least:
+            count = -(-extent // least)
+            return -(-count // self.threads) * self.threads / count + self._late(count)
+        full, left = divmod(extent, size)
+        tiles = [size] * full + [least] * -(-left // least)
+        count = -(-len(tiles) // self.threads)
+        shares = [sum(tiles[start : start + count]) for start in range(0, len(tiles), count)]
+        return max(shares) * self.threads / extent + self._late(len(tiles))
 
     def _is_free(self, axis: Axis) -> bool:
         return axis.within is None and refusal(self.kernel, axis.name) is None

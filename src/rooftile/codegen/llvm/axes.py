@@ -118,11 +118,10 @@ class AxisLoops:
         """Full tiles in a loop, then small ones, of which the last reaches back as far as it must
         to end where the axis ends."""
         total = self.state.extent(extent)
-        # Which tiles a call computes is said by their numbers: then they start at the first.
-        whole = size == 1 or name == self.split
-        inside = None if whole else interior(self.state, name, total)
+        inside = None if size == 1 else interior(self.state, name, total)
         if inside is None:
-            self._run_of_tiles(name, "0", total, size, body)
+            share = (FIRST, LAST) if name == self.split else None
+            self._run_of_tiles(name, "0", total, size, body, share)
         else:
             self._with_borders(name, total, size, inside, body)
 
@@ -130,21 +129,26 @@ class AxisLoops:
         self, name: str, total: str, size: int, inside: Interior, body: Callable[[], None]
     ) -> None:
         """Tiles where nothing that they read lies in the padding; the elements before and behind
-        them one by one."""
+        them one by one, as if they were a last tile."""
         state, writer = self.state, self.state.writer
-        first, least = str(inside.first), inside.first + min(self.least[name], size)
+        small = min(self.least[name], size)
+        first, least = str(inside.first), inside.first + small
         wide = writer.op(f"icmp sge i64 {inside.stop}, {least}")
         stop = writer.op(f"select i1 {wide}, i64 {inside.stop}, i64 {first}")
+        gap = writer.op(f"sub nsw i64 {stop}, {first}")
+        share = None
+        if name == self.split:
+            tiles = writer.op(f"add nsw i64 {self._count(gap, size, small)}, 1")
+            share = self._share_of(tiles, self._count(total, size, small))
 
         def middle() -> None:
             state.memo.append({})
             state.inside |= inside.known
-            self._run_of_tiles(name, first, stop, size, body)
+            self._run_of_tiles(name, first, stop, size, body, share)
             state.inside -= inside.known
             state.memo.pop()
 
         writer.when(wide, middle)
-        gap = writer.op(f"sub nsw i64 {stop}, {first}")
         rest = writer.op(f"sub nsw i64 {total}, {gap}")
 
         def at(counter: Affine, _: list[str]) -> list[str]:
@@ -155,29 +159,61 @@ class AxisLoops:
             self._at(name, affine(base), 1, body)
             return []
 
+        if share is not None:
+            is_last = writer.op(f"icmp eq i64 {share[1]}, {tiles}")
+            rest = writer.op(f"select i1 {is_last}, i64 {rest}, i64 0")
         state.loop(0, rest, at)
 
+    def _count(self, room: str, size: int, small: int) -> str:
+        """What `Tiles.count` says, for elements that a run counts."""
+        full, left = self._full_tiles(room, size, small)
+        rounded = self.state.writer.op(f"add nsw i64 {left}, {small - 1}")
+        behind = self.state.writer.op(f"sdiv i64 {rounded}, {small}")
+        return self.state.writer.op(f"add nsw i64 {full}, {behind}")
+
+    def _full_tiles(self, room: str, size: int, small: int) -> tuple[str, str]:
+        """How many full tiles there are, and how many elements they leave."""
+        if size <= small:
+            return "0", room
+        writer = self.state.writer
+        full = writer.op(f"sdiv i64 {room}, {size}")
+        done = writer.op(f"mul nsw i64 {full}, {size}")
+        return full, writer.op(f"sub nsw i64 {room}, {done}")
+
+    def _share_of(self, tiles: str, given: str) -> tuple[str, str]:
+        """Of these tiles the range that a call computes, which is told its part of `given`."""
+        writer = self.state.writer
+        first, last = (
+            writer.op(f"sdiv i64 {writer.op(f'mul nsw i64 {end}, {tiles}')}, {given}")
+            for end in (FIRST, LAST)
+        )
+        return first, last
+
     def _run_of_tiles(
-        self, name: str, first: str, stop: str, size: int, body: Callable[[], None]
+        self,
+        name: str,
+        first: str,
+        stop: str,
+        size: int,
+        body: Callable[[], None],
+        share: tuple[str, str] | None = None,
     ) -> None:
-        """The elements from `first` on up to `stop`, which are no fewer than the least tile."""
+        """The elements from `first` on up to `stop`, which are no fewer than the least tile; of
+        their tiles those of the `share`, by number."""
         state, writer = self.state, self.state.writer
         small = min(self.least[name], size)
         start = Affine((), int(first))
         room = writer.op(f"sub nsw i64 {stop}, {first}")
-        full = "0"
+        full, left = self._full_tiles(room, size, small)
 
         def at(counter: Affine, _: list[str]) -> list[str]:
             self._at(name, start + counter * size, size, body)
             return []
 
-        split = name == self.split
-        begin: int | str = FIRST if split else 0
+        begin: int | str = share[0] if share else 0
         if size > small:
-            full = writer.op(f"sdiv i64 {room}, {size}")
-            state.loop(begin, writer.smaller(LAST, full) if split else full, at)
-        done = writer.op(f"mul nsw i64 {full}, {size}")
-        left = writer.op(f"sub nsw i64 {room}, {done}")
+            state.loop(begin, writer.smaller(share[1], full) if share else full, at)
+        done = writer.op(f"sub nsw i64 {room}, {left}")
         rounded = writer.op(f"add nsw i64 {left}, {small - 1}")
         last = writer.op(f"sub nsw i64 {stop}, {small}")
 
@@ -189,11 +225,12 @@ class AxisLoops:
             return []
 
         end = writer.op(f"sdiv i64 {rounded}, {small}")
-        if split:  # the small tiles are numbered behind the full ones
-            begun = writer.op(f"sub nsw i64 {FIRST}, {full}")
+        if share:  # the small tiles are numbered behind the full ones
+            begun = writer.op(f"sub nsw i64 {share[0]}, {full}")
             begin = writer.op(f"call i64 @llvm.smax.i64(i64 {begun}, i64 0)")
             writer.declarations.add("declare i64 @llvm.smax.i64(i64, i64)")
-            end = writer.op(f"sub nsw i64 {LAST}, {full}")
+            ended = writer.op(f"sub nsw i64 {share[1]}, {full}")
+            end = writer.smaller(end, ended)
         state.loop(begin, end, behind)
 
     def _symbolic_tiles(
