@@ -52,7 +52,7 @@ def ensemble(trees: int, depth: int, batch: int) -> Any:
     rows.sort(key=lambda row: row[:2])
     names = ("treeids", "nodeids", "modes", "featureids", "values", "truenodeids", "falsenodeids")
     attributes: dict[str, Any] = {
-        f"nodes_{name}": list(column) for name, column in zip(names, zip(*rows), strict=True)
+        f"nodes_{name}": [row[place] for row in rows] for place, name in enumerate(names)
     }
     attributes |= {
         "n_targets": 1,

@@ -344,11 +344,13 @@ def test_no_rows() -> None:
     assert found.shape == (0, 1)
 
 
-@pytest.mark.parametrize("count", [1, 4, 21])
-def test_a_chain_of_a_thousand_tests(count: int) -> None:
-    """x0 <= 0, x0 <= 1, ...: each test that fails leads to the next."""
+@pytest.mark.parametrize(("count", "feature"), [(1, 0), (4, 1), (21, 0), (2, 1 << 20)])
+def test_a_chain_of_a_thousand_tests(count: int, feature: int) -> None:
+    """x <= 0, x <= 1, ...: each test that fails leads to the next. Words of a far feature have 64
+    bits."""
     length = 1000
-    x = np.random.default_rng(count).integers(-5, length + 5, (count, 1)).astype(np.float32)
+    x = np.zeros((count, feature + 1), np.float32)
+    x[:, feature] = np.random.default_rng(count).integers(-5, length + 5, count)
     numbers = list(range(length))
 
     def floats(name: str, values: list[float]) -> Any:
@@ -361,7 +363,7 @@ def test_a_chain_of_a_thousand_tests(count: int) -> None:
         5,
         n_targets=1,
         tree_roots=[0],
-        nodes_featureids=[0] * length,
+        nodes_featureids=[feature] * length,
         nodes_modes=helper.make_tensor("m", 2, [length], [0] * length),
         nodes_splits=floats("s", list(map(float, numbers))),
         nodes_trueleafs=[1] * length,
@@ -372,7 +374,7 @@ def test_a_chain_of_a_thousand_tests(count: int) -> None:
         leaf_weights=floats("w", list(map(float, [*numbers, length]))),
     )
     [got] = compile_model(found).executable.run([x])
-    np.testing.assert_array_equal(got, np.clip(x, 0, length))
+    np.testing.assert_array_equal(got, np.clip(x[:, feature:], 0, length))
 
 
 def test_limits_that_no_number_reaches_are_looked_up() -> None:

@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from rooftile.codegen.llvm.evaluate import Evaluator
 
 CHAINS = 16
-"""Elements of one loop: more would not stay in registers."""
+"""Elements of one loop: with fewer the loads are waited for, with more too many registers spill.
+On a Zen 4, 565 trees and 8 rows: 70 us with 4, 58 with 8, 51 with 16, 54 with 24."""
 
 
 def iterate(evaluator: Evaluator, tile: Iterate, points: Sequence[Point]) -> list[Val]:

@@ -83,7 +83,7 @@ def _of_modes(forest: Forest, *names: str) -> Array:
 
 def _splits(forest: Forest) -> Array:
     """The splits for `<=` and `=`; NaN where nothing is to hold."""
-    split = forest.split.copy()
+    split: Array = forest.split.copy()
     below = _of_modes(forest, "BRANCH_LT", "BRANCH_GTE")
     with np.errstate(all="ignore"):
         split[below] = np.nextafter(split[below], split.dtype.type(-np.inf))

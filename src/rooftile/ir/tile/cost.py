@@ -32,8 +32,9 @@ def cost(kernel: Kernel, symbols: Mapping[str, int] | None = None) -> Cost:
 
     A Map counts one an element, a Reduce one an input element, a Dot two a multiply-add, each in
     the type of its operands, an Iterate what its steps can come to; moving and converting count
-    nothing. What a program computes again because no dim of the tile tells programs apart counts again. Each memory buffer is read or
-    written once, as far as the axes reach into it; a gathered dim counts the rows touched.
+    nothing. What a program computes again because no dim of the tile tells programs apart counts
+    again. Each memory buffer is read or written once, as far as the axes reach into it; a gathered
+    dim counts the rows touched.
     """
     return _Counter(kernel, symbols or {}).total()
 
