@@ -8,7 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from llvm_host import agree
 
+from rooftile.codegen import triton
 from rooftile.codegen.llvm import emit
+from rooftile.core.errors import NotLowered
 from rooftile.ir.tile import Kernel
 from rooftile.ir.tile.text import parse
 from rooftile.ir.tile.verify import verify
@@ -58,3 +60,8 @@ def test_what_lies_inside_is_not_checked() -> None:
     assert "failed" not in emit(kernel(4, 8), host_target(), checked=False).text
     assert "failed" in emit(kernel(4, 8, proof=""), host_target(), checked=False).text
     assert "failed" in emit(kernel(4, 8, proof=" most 32"), host_target(), checked=False).text
+
+
+def test_triton_has_no_form_of_it() -> None:
+    with pytest.raises(NotLowered, match="no form of loops that end by their data"):
+        triton.emit(kernel(4, 8))
