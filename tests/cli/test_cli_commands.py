@@ -140,11 +140,21 @@ def test_machine_probe_is_kept(cli: Cli, monkeypatch: pytest.MonkeyPatch, tmp_pa
 def test_cache(cli: Cli, digits: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("ROOFTILE_MACHINE", "zen4-server")
     monkeypatch.setenv("ROOFTILE_CACHE", str(tmp_path / "cache"))
-    assert cli("cache")[1] == f"0 objects, 0 B in {tmp_path / 'cache' / 'objects'}\n"
+    monkeypatch.setenv("ROOFTILE_PROGRAMS", "1")
+    empty = (
+        f"0 files of whole models, 0 B in {tmp_path / 'cache' / 'programs'}\n"
+        f"0 objects of kernels, 0 B in {tmp_path / 'cache' / 'objects'}\n"
+        "models loaded from here spared 0.0 s of compilation so far\n"
+    )
+    assert cli("cache")[1] == empty
     cli("run", digits)
+    cli("run", digits)
+    code, out, _ = cli("cache")
+    assert code == 0 and out.startswith("2 files of whole models")
+    assert "spared 0.0 s" not in out
     code, out, _ = cli("cache", "--clear")
-    assert code == 0 and "removed " in out and not out.startswith("0 objects")
-    assert cli("cache")[1].startswith("0 objects, 0 B")
+    assert code == 0 and "removed 2 files" in out and "removed 0 objects" not in out
+    assert cli("cache")[1].startswith("0 files of whole models, 0 B")
 
 
 def test_demo(cli: Cli) -> None:

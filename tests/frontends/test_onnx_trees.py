@@ -9,8 +9,9 @@ import pytest
 from onnx import helper
 from onnx_models import Array, model_of, truth
 
-from rooftile.core.errors import InvalidModel, NeedsHost
+from rooftile.core.errors import InvalidModel, InvalidOption, NeedsHost
 from rooftile.frontends.onnx import read
+from rooftile.native.target import FORCE, host_target
 from rooftile.ops.evaluate import check_types, evaluate
 from rooftile.pipeline import compile_model
 
@@ -283,3 +284,108 @@ def test_broken_nodes_are_refused() -> None:
         read(model("TreeEnsembleRegressor", x, 1, post_transform="TANH", **attributes))
     with pytest.raises(InvalidModel, match="base_values holds 3 values for 1 targets"):
         read(model("TreeEnsembleRegressor", x, 1, base_values=[0.0] * 3, **attributes))
+
+
+@pytest.fixture(params=["", "avx2", "sse4.2"])
+def lowered(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Code for this host, and for lesser ones."""
+    monkeypatch.setenv(FORCE, request.param)
+    try:
+        host_target()
+    except InvalidOption as error:
+        pytest.skip(str(error))
+
+
+def of_depths(depths: list[int], modes: list[str] = MODES) -> Trees:
+    """Full trees of the depths."""
+    trees = Trees(15, 0, 0, modes)
+    for tree, depth in enumerate(depths):
+        trees._node(tree, [0], depth)
+    return trees
+
+
+def batch_of(count: int, dtype: Any = np.float32) -> Array:
+    """Rows on the grid of the splits, with missing values and infinities."""
+    rng = np.random.default_rng(count)
+    x = (rng.integers(-4, 5, (count, FEATURES)) / 2).astype(dtype)
+    x[rng.random(x.shape) < 0.1] = np.nan
+    x[rng.random(x.shape) < 0.1] = -np.inf
+    return x
+
+
+@pytest.mark.parametrize("modes", [["BRANCH_LEQ"], ["BRANCH_LT", "BRANCH_GT"], MODES])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_trees_of_many_depths(dtype: Any, modes: list[str], lowered: None) -> None:
+    trees = of_depths([0, 3, 9, 1, 0, 6, 2, 2, 5, 1, 4], modes)
+    attributes = trees.attributes() | trees.votes("target", [0])
+    if dtype == np.float64:
+        for name, kept in (("nodes_values", "v"), ("target_weights", "w")):
+            values = attributes.pop(name)
+            attributes[f"{name}_as_tensor"] = helper.make_tensor(kept, 11, [len(values)], values)
+    for count in (1, 3, 8, 37):
+        x = batch_of(count, dtype)
+        same(model("TreeEnsembleRegressor", x, 1, **attributes), x)
+
+
+@pytest.mark.parametrize("track", ["none", "all"])
+def test_missing_values_are_told_by_all_tests_or_by_none(track: str) -> None:
+    trees = Trees(16, 7, 5, ["BRANCH_LEQ"])
+    x = batch_of(9)
+    attributes = trees.attributes() | trees.votes("target", [0])
+    attributes["nodes_missing_value_tracks_true"] = [int(track == "all")] * len(trees.rows)
+    same(model("TreeEnsembleRegressor", x, 1, **attributes), x)
+
+
+def test_no_rows() -> None:
+    trees = Trees(17, 3, 4, ["BRANCH_LEQ"])
+    attributes = trees.attributes() | trees.votes("target", [0])
+    x = np.zeros((0, FEATURES), np.float32)
+    [found] = compile_model(model("TreeEnsembleRegressor", x, 1, **attributes)).executable.run([x])
+    assert found.shape == (0, 1)
+
+
+@pytest.mark.parametrize(("count", "feature"), [(1, 0), (4, 1), (21, 0), (2, 1 << 20)])
+def test_a_chain_of_a_thousand_tests(count: int, feature: int) -> None:
+    """x <= 0, x <= 1, ...: each test that fails leads to the next. Words of a far feature have 64
+    bits."""
+    length = 1000
+    x = np.zeros((count, feature + 1), np.float32)
+    x[:, feature] = np.random.default_rng(count).integers(-5, length + 5, count)
+    numbers = list(range(length))
+
+    def floats(name: str, values: list[float]) -> Any:
+        return helper.make_tensor(name, 1, [len(values)], values)
+
+    found = model(
+        "TreeEnsemble",
+        x,
+        1,
+        5,
+        n_targets=1,
+        tree_roots=[0],
+        nodes_featureids=[feature] * length,
+        nodes_modes=helper.make_tensor("m", 2, [length], [0] * length),
+        nodes_splits=floats("s", list(map(float, numbers))),
+        nodes_trueleafs=[1] * length,
+        nodes_truenodeids=numbers,
+        nodes_falseleafs=[0] * (length - 1) + [1],
+        nodes_falsenodeids=[*numbers[1:], length],
+        leaf_targetids=[0] * (length + 1),
+        leaf_weights=floats("w", list(map(float, [*numbers, length]))),
+    )
+    [got] = compile_model(found).executable.run([x])
+    np.testing.assert_array_equal(got, np.clip(x[:, feature:], 0, length))
+
+
+def test_limits_that_no_number_reaches_are_looked_up() -> None:
+    """x < -inf holds for missing values alone, if they are to be told."""
+    attributes = {
+        "nodes_modes": helper.make_tensor("m", 2, [2], [1, 1]),
+        "nodes_splits": helper.make_tensor("s", 1, [2], [-np.inf, 0.5]),
+        "nodes_missing_value_tracks_true": [1, 0],
+        "membership_values": None,
+    }
+    x = np.array([[np.nan, 0], [-np.inf, 0], [0, 0.5], [0, np.nan]], np.float32)
+    found = ensemble(x, **attributes)
+    [got] = compile_model(found).executable.run([x])
+    np.testing.assert_array_equal(got, [[1, 0], [0, 2], [4, 0], [4, 0]])

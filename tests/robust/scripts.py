@@ -48,7 +48,8 @@ SOURCES = str(Path(__file__).parents[2] / "src")
 def environment(cache: Path | str) -> dict[str, str]:
     """That of a process that has a cache of its own."""
     path = os.pathsep.join(filter(None, [SOURCES, os.environ.get("PYTHONPATH", "")]))
-    return {**os.environ, "ROOFTILE_CACHE": str(cache), "PYTHONPATH": path}
+    own = {"ROOFTILE_CACHE": str(cache), "ROOFTILE_PROGRAMS": "1", "PYTHONPATH": path}
+    return {**os.environ, **own}
 
 
 def start(body: str, cache: Path | str, *before: str) -> subprocess.Popen[str]:

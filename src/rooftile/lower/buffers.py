@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from rooftile.core.affine import Affine
+from rooftile.core.dtype import kind
 from rooftile.core.errors import NotLowered
 from rooftile.core.symbolic import Sym, symbolic
 from rooftile.ir.graph import Array, Value
@@ -71,7 +72,8 @@ class Buffers:
         buf = self.by_value.get(view.buffer)
         if buf is None:
             count = sum(known.name.startswith(letter) for known in self.by_value.values())
-            buf = Buf(f"{letter}{count}", view.shape, value.dtype)
+            most = self._most(view.buffer, value)
+            buf = Buf(f"{letter}{count}", view.shape, value.dtype, most=most)
             self.by_value[view.buffer] = buf
         place = []
         for dim, part in enumerate(index):
@@ -99,6 +101,11 @@ class Buffers:
             if not any(p == part and shape[d] == extent for d, p in enumerate(tile.index)):
                 return None
         return Load(tile.buf, tile.index, pad)
+
+    def _most(self, name: str, value: Value) -> int | None:
+        """The largest element of a constant of unsigned integers: it proves indices made of it."""
+        array = self.constants.get(name)
+        return None if array is None or kind(value.dtype) != "uint" else int(array.max(initial=0))
 
     def _uniform(self, name: str) -> float | None:
         """The number that all elements of a constant are."""

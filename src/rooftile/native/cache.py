@@ -130,7 +130,7 @@ class ObjectCache(FileCache):
             raw = path.read_bytes()
         except OSError:
             return None
-        data = _unseal(raw)
+        data = unsealed(raw)
         if data is None:
             remove(path)
             return None
@@ -139,7 +139,7 @@ class ObjectCache(FileCache):
 
     def put(self, key: str, data: bytes) -> None:
         """Keep `data` under `key`, whole or not at all."""
-        sealed = _seal(data)
+        sealed = seal(data)
         if len(sealed) <= self.limit_bytes and write_atomic(self.path(key), sealed):
             self.added(len(sealed))
 
@@ -196,11 +196,13 @@ def _cache_at(folder: Path) -> ObjectCache:
     return ObjectCache(folder)
 
 
-def _seal(data: bytes) -> bytes:
+def seal(data: bytes) -> bytes:
+    """Data with a digest in front of it."""
     return _MAGIC + hashlib.sha256(data).digest() + data
 
 
-def _unseal(raw: bytes) -> bytes | None:
+def unsealed(raw: bytes) -> bytes | None:
+    """The data that was sealed; None where it was changed since."""
     start = len(_MAGIC) + _DIGEST_BYTES
     digest, data = raw[len(_MAGIC) : start], raw[start:]
     sound = raw.startswith(_MAGIC) and hashlib.sha256(data).digest() == digest

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from rooftile.core.dtype import DType
+from rooftile.core.dtype import DType, kind
 from rooftile.core.errors import InvalidInput
 from rooftile.ir.graph import Array, Node, Value
 from rooftile.ir.tile import Cast, Const, Map, Tile
@@ -17,9 +17,8 @@ from rooftile.ops.rules import Attrs, arity, axis_of, describe, need, per_elemen
 def _infer(attrs: Attrs, inputs: Sequence[Value]) -> tuple[Type, ...]:
     data, indices = arity("gather", inputs, 2)
     axis = axis_of("gather", attrs, data.rank)
-    need(
-        indices.dtype in ("i32", "i64"), "gather", f"indices {describe(indices)} must be i32 or i64"
-    )
+    fits = indices.dtype in ("i32", "i64", "u32")
+    need(fits, "gather", f"indices {describe(indices)} must be i32, i64 or u32")
     return ((data.shape[:axis] + indices.shape + data.shape[axis + 1 :], data.dtype),)
 
 
@@ -43,6 +42,8 @@ def wrapped(chosen: Tile, dtype: DType, extent: Tile) -> Tile:
     """An index tile of type `dtype` as i64, negative ones counted from the end."""
     if dtype != "i64":
         chosen = Cast(chosen, "i64")
+    if kind(dtype) == "uint":
+        return chosen
     negative = Map("lt", (chosen, Const(0, "i64")))
     return Map("where", (negative, Map("add", (chosen, extent)), chosen))
 

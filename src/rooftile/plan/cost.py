@@ -75,7 +75,7 @@ def _touched(value: Value, region: Region) -> int:
 
 def _looks_up(node: Node, name: str) -> bool:
     """Whether a node reads a value as a table alone."""
-    tables = {"gather": (0,), "tree_step": (2, 3)}.get(node.op, ())
+    tables = {"gather": (0,), "tree_walk": (2, 3)}.get(node.op, ())
     return all(place in tables for place, read in enumerate(node.inputs) if read == name)
 
 

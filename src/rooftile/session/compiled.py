@@ -196,7 +196,9 @@ def arrange(names: Sequence[str], feeds: Mapping[str, Any], model: str) -> list[
     if len(feeds) != len(names):
         unknown = _listed([name for name in feeds if name not in names])
         raise InvalidInput(f"{model} has no input {unknown}; it takes {_listed(names)}")
-    return [value.held if isinstance(value, OrtValue) else value for value in values]
+    if OrtValue in map(type, values):
+        return [value.held if isinstance(value, OrtValue) else value for value in values]
+    return values
 
 
 def _shown(shapes: Iterable[Sequence[object]]) -> str:

@@ -19,7 +19,7 @@ from rooftile.core.errors import (
 from rooftile.core.journal import Decision
 from rooftile.core.signature import Signature
 from rooftile.ir.program import Program
-from rooftile.native import Stop
+from rooftile.native import NEVER, Stop
 from rooftile.native.locks import new_lock
 from rooftile.runtime import Executable
 from rooftile.session.asynchronous import Callback, run_apart
@@ -102,6 +102,8 @@ class InferenceSession(RunsOnTheCPU):
         self._output_names = list(dict.fromkeys(item.name for item in self._outputs))
         self._every = [self._output_names.index(item.name) for item in self._outputs]
         """The place of each output among those of a program, which has none twice."""
+        self._whole = self._every if len(self._every) == len(self._output_names) else None
+        """The same where that is no change."""
         self._defaults = {item.name: node_arg(item, known) for item in found.overridable}
         self._variants: dict[frozenset[str], InferenceSession] = {}
         self._name = found.graph_name or "the model"
@@ -137,8 +139,9 @@ class InferenceSession(RunsOnTheCPU):
         InvalidInput names the input that is missing, unknown, or of the wrong shape or type.
         Terminated where `run_options.terminate` is set, before or while it runs.
         """
-        stop = stop_of(run_options)
-        stop.check(self._name)
+        stop = NEVER if run_options is None else stop_of(run_options)
+        if stop is not NEVER:
+            stop.check(self._name)
         if self._defaults and not self._defaults.keys().isdisjoint(input_feed):
             return self._variant(input_feed).run(output_names, input_feed, run_options, into)
         places = self._places(output_names) if output_names else self._every
@@ -155,7 +158,7 @@ class InferenceSession(RunsOnTheCPU):
             outputs = self._execute(compiled.executable, values, stop, targets)
         else:
             outputs = self._execute(compiled.executable, values, stop)
-        return [outputs[place] for place in places]
+        return outputs if places is self._whole else [outputs[place] for place in places]
 
     @property
     def decisions(self) -> list[Decision]:
@@ -163,7 +166,8 @@ class InferenceSession(RunsOnTheCPU):
         if self._steps is not None:
             return list(self._steps.shared.journal)
         programs = [self._fixed] if self._fixed else self._programs.every()
-        return [decision for program in programs for decision in program.journal]
+        journals = {id(program.journal): program.journal for program in programs}
+        return [decision for journal in journals.values() for decision in journal]
 
     @property
     def programs(self) -> list[Program]:
@@ -315,6 +319,13 @@ class InferenceSession(RunsOnTheCPU):
         """The program for these inputs; None for a model that runs in steps."""
         if self._steps is not None:
             return None
+        try:
+            # Shapes for which there is a program fit the model.
+            found = self._programs.find(tuple([value.shape for value in values]))
+        except (AttributeError, TypeError):  # lists, and whatever else stands for arrays
+            found = None
+        if found is not None:
+            return found
         shapes = self._shapes(values)
         try:
             return self._programs.get(shapes)

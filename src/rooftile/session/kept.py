@@ -10,6 +10,7 @@ import hashlib
 import json
 import os
 import re
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict
 from functools import lru_cache
 from pathlib import Path
@@ -21,7 +22,7 @@ from rooftile.core.signature import Signature
 from rooftile.core.version import fingerprint
 from rooftile.native import cache_folder, host_target
 from rooftile.native.bounds import checks_bounds
-from rooftile.native.cache import FileCache, touch
+from rooftile.native.cache import FileCache, seal, touch, unsealed
 from rooftile.native.files import remove, write_atomic
 from rooftile.runtime import Saved, Template
 from rooftile.runtime import load as load_file
@@ -84,6 +85,8 @@ class Kept:
     def __init__(self, key: str, folder: Path | None) -> None:
         """`key` stands for model, options, CPU and code; external data lies in `folder`."""
         self.key = key
+        self._name = key
+        """The key of the programs."""
         self.folder = folder
         self.cache = program_cache()
         self._record: dict[str, Any] | None = None
@@ -93,24 +96,32 @@ class Kept:
         """What the model takes and gives, where an earlier session noted it."""
         path = self.cache.path(f"{self.key}-signature")
         try:
-            record = json.loads(path.read_bytes())
-            if any(self._digest(name) != known for name, known in record["external"].items()):
-                return None
-            found = Signature.of_record(record["signature"])
+            content = unsealed(path.read_bytes())
         except OSError:
             return None
-        except (ValueError, TypeError, KeyError, AttributeError):
+        if content is None:
             remove(path)
             return None
+        record = json.loads(content)
+        if self._digests(record["external"]) != record["external"]:
+            return None
         touch(path)
-        return found
+        self._know(record["external"])
+        return Signature.of_record(record["signature"])
 
     def note(self, signature: Signature, external: list[str]) -> None:
         """Remember a signature, and what the files of external data hold now: both are written with
         the first program."""
-        digests = {name: self._digest(name) for name in external}
+        digests = self._digests(external)
         self._record = {"signature": signature.record(), "external": digests}
         self._is_whole = None not in digests.values()
+        self._know(digests)
+
+    def _know(self, external: Mapping[str, str | None]) -> None:
+        """Programs go by what external data holds as well."""
+        if external:
+            text = repr((self.key, sorted(external.items())))
+            self._name = hashlib.sha256(text.encode()).hexdigest()[:40]
 
     def program(self, shapes: Shapes) -> Compiled | None:
         """A program that serves these shapes."""
@@ -136,7 +147,7 @@ class Kept:
             self.cache.added(path.stat().st_size)
         except OSError:  # a folder that cannot be written, or a full disk
             return
-        content = json.dumps(self._record).encode()
+        content = seal(json.dumps(self._record).encode())
         if self._record and write_atomic(self.cache.path(f"{self.key}-signature"), content):
             self.cache.added(len(content))
             self._record = None
@@ -144,12 +155,12 @@ class Kept:
     def _place(self, compiled: Compiled, shapes: Shapes) -> Path | None:
         """Where a program goes; None where all places are taken."""
         if compiled.template is None:
-            return self.cache.path(f"{self.key}-{_of_shapes(shapes)}")
-        places = [self.cache.path(f"{self.key}-{_of_template(n)}") for n in range(MOST_TEMPLATES)]
+            return self.cache.path(f"{self._name}-{_of_shapes(shapes)}")
+        places = [self.cache.path(f"{self._name}-{_of_template(n)}") for n in range(MOST_TEMPLATES)]
         return next((path for path in places if not path.exists()), None)
 
     def _read(self, name: str) -> Saved | None:
-        path = self.cache.path(f"{self.key}-{name}")
+        path = self.cache.path(f"{self._name}-{name}")
         if not path.exists():
             return None
         try:
@@ -163,11 +174,17 @@ class Kept:
             spare(self.cache.folder, seconds)
         return saved
 
+    def _digests(self, names: Iterable[str]) -> dict[str, str | None]:
+        """Those of files of external data; None for one that cannot be read."""
+        return {name: self._digest(name) for name in names}
+
     def _digest(self, name: str) -> str | None:
-        """That of a file of external data; None where it cannot be read."""
         try:
-            return None if self.folder is None else digest_of(self.folder / name)
-        except OSError:
+            base = None if self.folder is None else self.folder.resolve()
+            path = None if base is None else (base / name).resolve()
+            inside = base is not None and path is not None and path.is_relative_to(base)
+            return digest_of(path) if path is not None and inside else None
+        except (OSError, ValueError):
             return None
 
 
@@ -191,7 +208,9 @@ def kept(model: Any, options: CompileOptions) -> Kept | None:
 
 
 def digest_of(path: Path) -> str:
-    """SHA-256 of a file, as hex. OSError where it cannot be read."""
+    """SHA-256 of a file, as hex. OSError where it cannot be read, or is no plain file."""
+    if not path.is_file():
+        raise OSError(f"{path} is no file")
     digest = hashlib.sha256()
     with path.open("rb", buffering=0) as stream:
         while chunk := stream.read(_CHUNK):

@@ -31,35 +31,40 @@ class Programs:
         self._opens = True
         self._templates: list[tuple[Template, Compiled]] = []
         self._kept: OrderedDict[Shapes, Compiled] = OrderedDict()
+        self._latest: Compiled | None = None
+        """What was found last, which is the last of those kept."""
         self._lock = new_lock()
         self._compiling = new_lock()
 
     def get(self, shapes: Shapes) -> Compiled:
         """The program for these shapes."""
-        found = self._find(shapes)
+        found = self.find(shapes)
         if found is not None:
             return found
         with self._compiling:
-            found = self._find(shapes)
+            found = self.find(shapes)
             if found is None:
                 found = self._bound(shapes) or self._made(shapes)
                 with self._lock:
-                    self._kept[shapes] = found
+                    self._kept[shapes] = self._latest = found
                     if len(self._kept) > KEPT_PROGRAMS:
                         self._kept.popitem(last=False)
             return found
+
+    def find(self, shapes: Shapes) -> Compiled | None:
+        """The program for these shapes, if there is one already."""
+        found = self._kept.get(shapes)
+        if found is not None and found is not self._latest:
+            with self._lock:
+                if shapes in self._kept:
+                    self._kept.move_to_end(shapes)
+                    self._latest = found
+        return found
 
     def every(self) -> list[Compiled]:
         """All that are kept."""
         with self._lock:
             return list(self._kept.values())
-
-    def _find(self, shapes: Shapes) -> Compiled | None:
-        with self._lock:
-            found = self._kept.get(shapes)
-            if found is not None:
-                self._kept.move_to_end(shapes)
-            return found
 
     def _bound(self, shapes: Shapes) -> Compiled | None:
         """What was compiled with open dims, for these shapes; None where it does not hold."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import ml_dtypes
@@ -37,9 +37,18 @@ class Taken:
     type: str
     shape: Wanted
 
+    usual: list[Any] = field(default_factory=list, compare=False)
+    """Type and shape of the last array that was taken as it is: the next one is likely the same."""
+
     def take(self, value: Any) -> Any:
         """The value as steps hand it on; InvalidInput where it does not fit."""
-        return _take(value, self.type, f"input {self.name!r}", self)
+        plain = type(value) is np.ndarray and value.flags.c_contiguous and value.flags.aligned
+        if plain and [value.dtype, value.shape] == self.usual:
+            return value
+        taken = _take(value, self.type, f"input {self.name!r}", self)
+        if plain and is_tensor(self.type) and taken.shape == value.shape:
+            self.usual[:] = value.dtype, value.shape
+        return taken
 
 
 def takers(inputs: Sequence[Any], shapes: Sequence[Wanted]) -> list[Taken]:

@@ -8,14 +8,29 @@ from rooftile.codegen.llvm.access import Address, address, load_where
 from rooftile.codegen.llvm.access import load as read
 from rooftile.codegen.llvm.arith import binary, compare, select
 from rooftile.codegen.llvm.bounds import Room
+from rooftile.codegen.llvm.chains import iterate
 from rooftile.codegen.llvm.convert import bitcast, cast, retag
 from rooftile.codegen.llvm.scalar import apply
 from rooftile.codegen.llvm.state import Place, Point, State
 from rooftile.codegen.llvm.values import Val, constant, lane_mask, llvm_type, splat
 from rooftile.core.affine import Affine
-from rooftile.core.dtype import DType, itemsize
-from rooftile.ir.tile import Cast, Const, Dot, Iota, Load, Map, Reduce, Ref, Rename, Tile, children
+from rooftile.core.dtype import DType, itemsize, kind
+from rooftile.ir.tile import (
+    Cast,
+    Const,
+    Dot,
+    Iota,
+    Iterate,
+    Load,
+    Map,
+    Reduce,
+    Ref,
+    Rename,
+    Tile,
+    children,
+)
 from rooftile.ir.tile.query import halo_of, inside
+from rooftile.ir.tile.ranges import value_range
 
 FAILED = "%failed.flag"
 """Where it is noted that an index lay outside its buffer."""
@@ -30,21 +45,39 @@ class Evaluator:
         self.state = state
         self.reduce = reduce
 
-    def prepare(self, tile: Tile, points: Sequence[Point], seen: set[str] | None = None) -> None:
-        """Compute the outermost reductions of `tile` at all points together, each Let once."""
+    def prepare(
+        self,
+        tile: Tile,
+        points: Sequence[Point],
+        seen: set[str] | None = None,
+        reductions: bool = True,
+    ) -> None:
+        """Compute the outermost reductions and iterates of `tile` at all points together, each Let
+        once; the iterates alone without `reductions`."""
         state, seen = self.state, set() if seen is None else seen
         if isinstance(tile, (Dot, Reduce)):
-            wanted = {state.key(tile, point): point for point in points}
+            wanted = {state.key(tile, point): point for point in points} if reductions else {}
             missing = [p for key, p in wanted.items() if state.remembered(key) is None]
             if missing:
                 self.reduce(tile, missing)
+        elif isinstance(tile, Iterate):
+            self.prepare(tile.init, points, seen, reductions)
+            self._iterate(tile, points)
         elif isinstance(tile, Ref):
             if tile.name in state.lets and tile.name not in seen:
                 seen.add(tile.name)
-                self.prepare(state.lets[tile.name], points, seen)
+                self.prepare(state.lets[tile.name], points, seen, reductions)
         elif not isinstance(tile, Rename):
             for child in children(tile):
-                self.prepare(child, points, seen)
+                self.prepare(child, points, seen, reductions)
+
+    def _iterate(self, tile: Iterate, points: Sequence[Point]) -> None:
+        state = self.state
+        wanted = {state.key(tile, point): point for point in points}
+        missing = {key: p for key, p in wanted.items() if state.remembered(key) is None}
+        if missing:
+            found = iterate(self, tile, list(missing.values()))
+            state.memo[-1].update(zip(missing, found, strict=True))
 
     def value(self, tile: Tile, point: Point) -> Val:
         """The value of `tile` at a point: a vector if it varies along the vector axis."""
@@ -67,6 +100,8 @@ class Evaluator:
                 return self._load_local(tile.name, point)
             return self.value(state.lets[tile.name], point)
         if isinstance(tile, Map):
+            if tile.op == "min" and self._is_first(*tile.args):
+                return self.value(tile.args[0], point)
             return apply(state.writer, tile.op, [self.value(arg, point) for arg in tile.args])
         if isinstance(tile, Cast):
             convert = bitcast if tile.bits else cast
@@ -75,10 +110,20 @@ class Evaluator:
             return self._iota(tile.axis, point)
         if isinstance(tile, Rename):
             return self._renamed(tile, point)
-        self.reduce(tile, [point])
+        if isinstance(tile, Iterate):
+            self._iterate(tile, [point])
+        else:
+            self.reduce(tile, [point])
         computed = state.remembered(state.key(tile, point))
         assert computed is not None
         return computed
+
+    def _is_first(self, a: Tile, b: Tile) -> bool:
+        """Whether the smaller of two tiles is known to be the first: `b` limits nothing."""
+        scope, last = self.state.scope, self.state.last
+        if not isinstance(b, Const) or kind(b.dtype) == "float":
+            return False
+        return value_range(a, scope, last)[1] <= b.value
 
     def _renamed(self, tile: Rename, point: Point) -> Val:
         state = self.state
@@ -212,14 +257,19 @@ class Evaluator:
 
     def _gathered(self, load: Load, point: Point) -> dict[int, str]:
         """The parts of an index that are tiles, by dim: each checked against its dim, 0 and the
-        failure noted where it lies outside."""
+        failure noted where it lies outside. What cannot lie outside is not checked."""
         state, writer = self.state, self.state.writer
         found: dict[int, str] = {}
         for dim, part in enumerate(load.index):
             if isinstance(part, Affine):
                 continue
             index = cast(writer, self.value(part, point), "i64")
-            extent = state.extent(state.bufs[load.buf].shape[dim])
+            room = state.bufs[load.buf].shape[dim]
+            low, high = value_range(part, state.scope, state.last)
+            if low >= 0 and isinstance(room, int) and high < room:
+                found[dim] = index.name
+                continue
+            extent = state.extent(room)
             ok = writer.op(f"icmp ult {index}, {extent}")
             found[dim] = writer.op(f"select i1 {ok}, {index}, i64 0")
             # Two bytes, of which the first says that a check failed: a store without a load, so
@@ -241,9 +291,10 @@ class Evaluator:
         lanes = [Point({**point.offsets, axis: start + lane}) for lane in range(point.lanes)]
         items = [self._load(load, lane) for lane in lanes]
         state.vector_axis = axis
-        return self._assemble(items, dtype, point.width)
+        return self.assemble(items, dtype, point.width)
 
-    def _assemble(self, items: Sequence[Val], dtype: DType, width: int) -> Val:
+    def assemble(self, items: Sequence[Val], dtype: DType, width: int) -> Val:
+        """A vector of scalars; lanes behind them are 0."""
         kind = llvm_type(dtype, width)
         name = "poison" if len(items) == width else "zeroinitializer"
         for lane, item in enumerate(items):
@@ -262,7 +313,7 @@ class Evaluator:
                     read(state, address(state, room, (terms, const + i * stride)), dtype)
                     for i in range(point.lanes)
                 ]
-                known = self._assemble(items, dtype, width)
+                known = self.assemble(items, dtype, width)
             else:
                 known = read(state, address(state, room, place), dtype, width, point.lanes)
             state.memo[-1][key] = known

@@ -6,12 +6,14 @@ import math
 from collections.abc import Callable, Sequence
 from itertools import product
 
+from rooftile.codegen.llvm.chains import CHAINS
 from rooftile.codegen.llvm.evaluate import Evaluator
 from rooftile.codegen.llvm.padding import Clip, clip_bounds, meeting
 from rooftile.codegen.llvm.reduction import Reduction
-from rooftile.codegen.llvm.state import Point, Span
+from rooftile.codegen.llvm.state import Point, Span, State
 from rooftile.codegen.llvm.values import Val, constant, llvm_type
 from rooftile.core.affine import Affine
+from rooftile.ir.tile import Iterate, Ref, Tile, children
 
 UNROLL_WHOLE = 32
 """Reduced elements up to which the loops are written out."""
@@ -29,6 +31,7 @@ class Nest:
         self.state = evaluator.state
         self.work = work
         self.unroll = unroll
+        self.iterating = any(_iterates(operand, self.state) for operand in work.operands)
 
     def run(
         self, axes: list[str], totals: list[Val], points: Sequence[Point], lanes: int = 0
@@ -46,9 +49,12 @@ class Nest:
         sizes = [self.state.spans[a].size for a in axes]
         whole = math.prod(sizes)
         if not lanes and whole <= UNROLL_WHOLE and whole * len(points) <= WRITE_OUT:
-            for offsets in product(*(range(size) for size in sizes)):
-                here = dict(zip(axes, offsets, strict=True))
-                totals = self._step(totals, [point.at(here) for point in points])
+            every = product(*(range(size) for size in sizes))
+            places = [dict(zip(axes, offsets, strict=True)) for offsets in every]
+            steps = [[point.at(here) for point in points] for here in places]
+            self._iterates(steps)
+            for some in steps:
+                totals = self._step(totals, some)
             return totals
         if padding == "unroll":
             for offset in range(span.size):
@@ -67,7 +73,10 @@ class Nest:
 
     def _innermost(self, axis: str, totals: list[Val], points: Sequence[Point]) -> list[Val]:
         """The last axis, element by element."""
-        unroll = min(self.unroll, self.state.spans[axis].size)
+        unroll = self.unroll
+        if self.iterating:
+            unroll = max(unroll, CHAINS // sum(max(point.lanes, 1) for point in points))
+        unroll = min(unroll, self.state.spans[axis].size)
         return self._merged(self._steps(axis, totals, points, 1, unroll))
 
     def _vectors(
@@ -96,8 +105,10 @@ class Nest:
 
         def steps(base: Affine, sums: list[list[Val]], count: int) -> list[list[Val]]:
             with self.state.spanning(**{axis: Span(base, step)}):
-                for number in range(count):
-                    here = [point.at({axis: number * step}) for point in points]
+                offsets = [{axis: number * step} for number in range(count)]
+                places = [[point.at(here) for point in points] for here in offsets]
+                self._iterates(places)
+                for number, here in enumerate(places):
                     sums[number % sets] = self._step(sums[number % sets], here)
             return sums
 
@@ -119,6 +130,13 @@ class Nest:
             pairs = zip(totals, other, strict=True)
             totals = [self.work.combine(self.state, a, b) for a, b in pairs]
         return totals
+
+    def _iterates(self, steps: Sequence[Sequence[Point]]) -> None:
+        """Compute the iterates of several steps together, so that more chains go side by side."""
+        if self.iterating:
+            for operand in self.work.operands:
+                every = [point for points in steps for point in points]
+                self.evaluator.prepare(operand, every, reductions=False)
 
     def _step(self, totals: list[Val], points: Sequence[Point]) -> list[Val]:
         evaluator, work = self.evaluator, self.work
@@ -160,3 +178,10 @@ class Nest:
 
 def _named(like: Sequence[Val], names: Sequence[str]) -> list[Val]:
     return [Val(name, v.dtype, v.width) for v, name in zip(like, names, strict=True)]
+
+
+def _iterates(tile: Tile, state: State) -> bool:
+    """Whether an Iterate is computed for each element of a tile."""
+    if isinstance(tile, Ref) and tile.name in state.lets:
+        return _iterates(state.lets[tile.name], state)
+    return isinstance(tile, Iterate) or any(_iterates(part, state) for part in children(tile))

@@ -17,7 +17,9 @@ from rooftile.ir.tile import (
     Const,
     Dot,
     Iota,
+    Iterate,
     Kernel,
+    Last,
     Load,
     Map,
     Reduce,
@@ -25,9 +27,11 @@ from rooftile.ir.tile import (
     Rename,
     Scope,
     Tile,
+    children,
 )
 from rooftile.ir.tile.layout import PhysicalDim, physical_dims
 from rooftile.ir.tile.query import halo_of
+from rooftile.ir.tile.ranges import Range
 from rooftile.native.target import Target
 
 
@@ -87,6 +91,8 @@ class State:
         self.checks = False
         self.inside: set[tuple[int, int]] = set()
         """(load, dim) pairs that the loops around keep inside the buffer."""
+        self.last: Range | None = None
+        """What Last can be in the Iterate around."""
         self._free: dict[int, tuple[Tile, frozenset[str]]] = {}
         self._physical: dict[str, tuple[PhysicalDim, ...]] = {}
         self._linear: dict[int, tuple[Load, Affine | None]] = {}
@@ -124,7 +130,9 @@ class State:
             return (self.free(tile.a) | self.free(tile.b)) - set(tile.over) | acc
         if isinstance(tile, Rename):
             return frozenset(tile.new if a == tile.old else a for a in self.free(tile.x))
-        assert isinstance(tile, Const)
+        if isinstance(tile, Iterate):
+            return frozenset().union(*map(self.free, children(tile)))
+        assert isinstance(tile, (Const, Last))
         return frozenset()
 
     # -- positions

@@ -197,6 +197,51 @@ class Writer:
             )
         return results
 
+    def repeat(
+        self,
+        most: int,
+        carried: Sequence[tuple[str, str]],
+        body: Callable[[list[str]], tuple[list[str], str]],
+    ) -> list[str]:
+        """Run `body` up to `most` times. `carried` are (type, initial value); `body(values)` gives
+        their next values and a typed integer that is 0 where they are the last. Returns these."""
+        if most == 0:
+            return [value for _, value in carried]
+        self._loops += 1
+        number = self._loops
+        counter = f"%i.{number}"
+        self.scopes.append(Scope())
+        phis = [self.fresh() for _ in carried]
+        after, more = body(phis)
+        kind = _type_of(more)
+        scope = self.scopes.pop()
+        phi_lines = [
+            f"  {phi} = phi {type_} [{value}, %enter.{number}], [{last}, %next.{number}]"
+            for phi, (type_, value), last in zip(phis, carried, after, strict=True)
+        ]
+        self.scopes[-1].lines += [
+            f"  br label %enter.{number}",
+            f"enter.{number}:",
+            *scope.pre,
+            f"  br label %loop.{number}",
+            f"loop.{number}:",
+            f"  {counter} = phi i64 [1, %enter.{number}], [{counter}.next, %next.{number}]",
+            *phi_lines,
+            *scope.lines,
+            f"  br label %next.{number}",
+            f"next.{number}:",
+            f"  {counter}.next = add nsw i64 {counter}, 1",
+            f"  {counter}.left = icmp slt i64 {counter}, {most}",
+            # One branch: behind a second one LLVM would compute `more`, with all that it needs.
+            f"  {counter}.go = select i1 {counter}.left, {more}, {kind} 0",
+            f"  {counter}.more = icmp ne {kind} {counter}.go, 0",
+            f"  br i1 {counter}.more, label %loop.{number}, label %exit.{number}",
+            f"exit.{number}:",
+        ]
+        for name in after:
+            self.depth[name] = len(self.scopes) - 1
+        return after
+
     def when(self, condition: str, body: Callable[[], None]) -> None:
         """Run `body` where the i1 `condition` holds."""
         self._loops += 1

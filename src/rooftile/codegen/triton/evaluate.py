@@ -18,6 +18,8 @@ from rooftile.ir.tile.records import (
     Const,
     Dot,
     Iota,
+    Iterate,
+    Last,
     Load,
     Map,
     Reduce,
@@ -82,6 +84,8 @@ class Evaluator:
             return self.permuted(self.reduce(tile), order)
         if isinstance(tile, Dot):
             return self.permuted(self.dot(tile), order)
+        if isinstance(tile, (Iterate, Last)):
+            raise NotLowered("Triton has no form of loops that end by their data")
         return self.rename(tile, order)
 
     def natural(self, tile: Tile) -> Order:

@@ -14,6 +14,7 @@ from rooftile.ir.tile.records import (
     Axis,
     Dot,
     For,
+    Iterate,
     Kernel,
     Load,
     Map,
@@ -30,9 +31,10 @@ def cost(kernel: Kernel, symbols: Mapping[str, int] | None = None) -> Cost:
     """Operations, compulsory bytes and scratch bytes of one program. `symbols` bind the shapes.
 
     A Map counts one an element, a Reduce one an input element, a Dot two a multiply-add, each in
-    the type of its operands; moving and converting count nothing. What a program computes again
-    because no dim of the tile tells programs apart counts again. Each memory buffer is read or
-    written once, as far as the axes reach into it; a gathered dim counts the rows touched.
+    the type of its operands, an Iterate what its steps can come to; moving and converting count
+    nothing. What a program computes again because no dim of the tile tells programs apart counts
+    again. Each memory buffer is read or written once, as far as the axes reach into it; a gathered
+    dim counts the rows touched.
     """
     return _Counter(kernel, symbols or {}).total()
 
@@ -77,6 +79,10 @@ class _Counter:
         if isinstance(tile, Dot):
             dims = union(self.scope.dims(tile.a), self.scope.dims(tile.b))
             return 2 * self.elements(dims, around)
+        if isinstance(tile, Iterate):
+            parts = [*subtiles(tile.next), *subtiles(tile.more)]
+            each = sum(isinstance(part, Map) for part in parts)
+            return each * tile.most * self.elements(self.scope.dims(tile), around)
         return 0
 
     def elements(self, dims: tuple[str, ...], around: tuple[For, ...]) -> int:

@@ -23,7 +23,9 @@ from rooftile.ir.tile.records import (
     Const,
     Dot,
     Iota,
+    Iterate,
     Kernel,
+    Last,
     Let,
     Load,
     Map,
@@ -99,6 +101,7 @@ class _Interpreter:
         self.tiles: dict[str, Value] = {}
         self.position: dict[str, Array] = {}
         """The absolute values that an axis takes in its current tile; 0-d for a point."""
+        self.last = Value((), np.asarray(0))
 
     # Memory
 
@@ -217,7 +220,30 @@ class _Interpreter:
         if isinstance(tile, Rename):
             dims, array = self.value(tile.x)
             return Value(tuple(tile.new if n == tile.old else n for n in dims), array)
+        if isinstance(tile, Last):
+            return self.last
+        if isinstance(tile, Iterate):
+            return self.iterate(tile)
         return self.dot(tile)
+
+    def iterate(self, tile: Iterate) -> Value:
+        """Each element by itself, as the dims of its step are those of its init too."""
+        dims = self.scope.dims(tile)
+        before = {name: self.position[name] for name in dims}
+        start = np.broadcast_to(
+            _align(self.value(tile.init), dims), tuple(before[name].size for name in dims)
+        )
+        found = start.copy()
+        for place in np.ndindex(start.shape):
+            for name, at in zip(dims, place, strict=True):
+                self.position[name] = before[name][at : at + 1]
+            for _ in range(tile.most):
+                self.last = Value((), found[place])
+                if not self.value(tile.more).array.any():
+                    break
+                found[place] = self.value(tile.next).array.reshape(())
+        self.position.update(before)
+        return Value(dims, found)
 
     def cast(self, array: Array, dtype: str) -> Array:
         if kind(dtype) == "bool":

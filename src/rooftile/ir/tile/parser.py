@@ -21,7 +21,9 @@ from rooftile.ir.tile.records import (
     Extent,
     For,
     Iota,
+    Iterate,
     Kernel,
+    Last,
     Let,
     Load,
     Map,
@@ -162,17 +164,18 @@ def _buffer(cursor: Cursor) -> Buf:
     layout = halo = None
     if cursor.accept("layout"):
         parts = []
-        while cursor.peek() not in ("", "halo"):
+        while cursor.peek() not in ("", "halo", "most"):
             parts.append(_layout_part(cursor))
         layout = tuple(parts)
     if cursor.accept("halo"):
         cells = []
-        while cursor.peek():
+        while cursor.peek() not in ("", "most"):
             low = cursor.integer()
             cursor.expect(":")
             cells.append((low, cursor.integer()))
         halo = tuple(cells)
-    return Buf(name, tuple(shape), dtype, space, layout, halo)
+    most = cursor.integer() if cursor.accept("most") else None
+    return Buf(name, tuple(shape), dtype, space, layout, halo, most)
 
 
 def _layout_part(cursor: Cursor) -> tuple[int, int, Part]:
@@ -271,6 +274,8 @@ def _call(cursor: Cursor, name: str) -> Tile:
     """What stands between the parentheses of `name(...)`."""
     if name == "iota":
         return Iota(cursor.name("an axis"))
+    if name == "last":
+        return Last(_dtype(cursor))
     first = _expression(cursor)
     if name in REDUCTIONS and cursor.accept("over"):
         return Reduce(name, first, cursor.name("an axis"))
@@ -282,6 +287,13 @@ def _call(cursor: Cursor, name: str) -> Tile:
         old = cursor.name("an axis")
         cursor.expect("->")
         return Rename(first, old, cursor.name("an axis"))
+    if name == "iterate":
+        cursor.expect(",")
+        following = _expression(cursor)
+        cursor.expect(",")
+        more = _expression(cursor)
+        cursor.expect(",")
+        return Iterate(first, following, more, cursor.integer())
     if name == "dot":
         return _dot(cursor, first)
     if name not in SCALARS:

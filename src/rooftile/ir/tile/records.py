@@ -41,7 +41,7 @@ class Axis:
 class Buf:
     """A buffer. `layout`: physical order, outermost first, of (dim, block, part), part one of
     all, div (index // block), mod (index % block). `halo`: cells (low, high) around each dim that
-    exist and hold zero.
+    exist and hold zero. `most`: no element is larger, or None where that is not known.
     """
 
     name: str
@@ -50,6 +50,7 @@ class Buf:
     space: Literal["memory", "scratch"] = "memory"
     layout: tuple[tuple[int, int, Part], ...] | None = None
     halo: tuple[tuple[int, int], ...] | None = None
+    most: int | None = None
 
 
 @dataclass(frozen=True)
@@ -138,7 +139,27 @@ class Rename:
     new: str
 
 
-Tile: TypeAlias = "Ref | Load | Const | Iota | Map | Cast | Reduce | Dot | Rename"
+@dataclass(frozen=True)
+class Last:
+    """In the `next` of an Iterate: what the element has become so far."""
+
+    dtype: DType
+
+
+@dataclass(frozen=True)
+class Iterate:
+    """Integers, each on its own: `init`, then `next` of it as long as `more` is not 0, at most
+    `most` times. Both name the present one by Last; they hold no other Iterate and reduce nothing.
+    Where `more` is 0, `next` changes nothing: code may go on with an element until all stand.
+    """
+
+    init: Tile
+    next: Tile
+    more: Tile
+    most: int
+
+
+Tile: TypeAlias = "Ref | Load | Const | Iota | Map | Cast | Reduce | Dot | Rename | Last | Iterate"
 
 
 @dataclass(frozen=True)
@@ -257,6 +278,8 @@ def children(tile: Tile) -> tuple[Tile, ...]:
         return (tile.a, tile.b) + ((tile.acc,) if tile.acc is not None else ())
     if isinstance(tile, (Reduce, Rename, Cast)):
         return (tile.x,)
+    if isinstance(tile, Iterate):
+        return (tile.init, tile.next, tile.more)
     if isinstance(tile, Load):
         return tuple(part for part in tile.index if not isinstance(part, Affine))
     return ()
@@ -275,6 +298,8 @@ def rebuild(tile: Tile, change: Callable[[Tile], Tile]) -> Tile:
         return Rename(change(tile.x), tile.old, tile.new)
     if isinstance(tile, Cast):
         return Cast(change(tile.x), tile.dtype, tile.bits)
+    if isinstance(tile, Iterate):
+        return Iterate(change(tile.init), change(tile.next), change(tile.more), tile.most)
     if isinstance(tile, Load):
         index = tuple(p if isinstance(p, Affine) else change(p) for p in tile.index)
         return Load(tile.buf, index, tile.pad)
@@ -364,6 +389,10 @@ class Scope:
             return tuple(name for name in union(*parts) if self.axes[name].is_dim)
         if isinstance(tile, Const):
             return tile.dims
+        if isinstance(tile, Last):
+            return ()
+        if isinstance(tile, Iterate):
+            return union(*map(self.dims, children(tile)))
         if isinstance(tile, Iota):
             return (tile.axis,) if self.axes[tile.axis].is_dim else ()
         if isinstance(tile, Map):
@@ -383,8 +412,10 @@ class Scope:
             return self.tiles[tile.name][1]
         if isinstance(tile, Load):
             return self.bufs[tile.buf].dtype
-        if isinstance(tile, (Const, Cast, Dot)):
+        if isinstance(tile, (Const, Cast, Dot, Last)):
             return tile.dtype
+        if isinstance(tile, Iterate):
+            return self.dtype(tile.init)
         if isinstance(tile, Iota):
             return "i64"
         if isinstance(tile, Map):

@@ -11,7 +11,9 @@ from rooftile.ir.tile.records import (
     Const,
     Dot,
     Iota,
+    Iterate,
     Kernel,
+    Last,
     Let,
     Load,
     Map,
@@ -49,6 +51,11 @@ def expression_text(tile: Tile) -> str:
         return _const(tile)
     if isinstance(tile, Iota):
         return f"iota({tile.axis})"
+    if isinstance(tile, Last):
+        return f"last({tile.dtype})"
+    if isinstance(tile, Iterate):
+        parts = map(expression_text, (tile.init, tile.next, tile.more))
+        return f"iterate({', '.join(parts)}, {tile.most})"
     if isinstance(tile, Map):
         return f"{tile.op}({', '.join(map(expression_text, tile.args))})"
     if isinstance(tile, Cast):
@@ -97,6 +104,8 @@ def _buffer(buf: Buf) -> str:
         line += " layout " + " ".join(parts)
     if buf.halo is not None:
         line += " halo " + " ".join(f"{low}:{high}" for low, high in buf.halo)
+    if buf.most is not None:
+        line += f" most {buf.most}"
     return line.rstrip()
 
 

@@ -13,7 +13,9 @@ from rooftile.ir.tile.records import (
     Const,
     Dot,
     Iota,
+    Iterate,
     Kernel,
+    Last,
     Load,
     Map,
     Reduce,
@@ -55,6 +57,8 @@ class Checker:
         self.grid = {axis.name for axis in kernel.grid}
         self.loops: frozenset[str] = frozenset()
         self._taints: dict[str, frozenset[str]] = {}
+        self._last: DType | None = None
+        """The type of what the iterate around has become so far."""
 
     def copy(self) -> Checker:
         """The same place; what is defined in the copy is not seen in the original."""
@@ -106,7 +110,7 @@ class Checker:
 
     def check(self, tile: Tile) -> None:
         """Check an expression and everything in it."""
-        for child in children(tile):
+        for child in children(tile) if not isinstance(tile, Iterate) else ():
             self.check(child)
         if isinstance(tile, Ref):
             self.need(tile.name in self.scope.tiles, f"{tile.name} is not defined here")
@@ -129,6 +133,10 @@ class Checker:
             self._reduce(tile)
         elif isinstance(tile, Dot):
             self._dot(tile)
+        elif isinstance(tile, Iterate):
+            self._iterate(tile)
+        elif isinstance(tile, Last):
+            self.need(self._last == tile.dtype, f"last({tile.dtype}) stands in no such iterate")
         else:
             self._rename(tile)
 
@@ -222,6 +230,23 @@ class Checker:
         )
         dtype = self.scope.dtype(tile.acc)
         self.need(dtype == tile.dtype, f"dot: acc is {dtype}, not {tile.dtype}; cast it")
+
+    def _iterate(self, tile: Iterate) -> None:
+        self.need(self._last is None, "iterate stands in another one")
+        self.check(tile.init)
+        dtype = self.scope.dtype(tile.init)
+        self.need(kind(dtype) in ("int", "uint"), f"iterate: it goes over integers, not {dtype}")
+        self._last = dtype
+        self.check(tile.next)
+        self.check(tile.more)
+        self._last = None
+        following, more = self.scope.dtype(tile.next), self.scope.dtype(tile.more)
+        self.need(dtype == following, f"iterate: {dtype} becomes {following}; cast one")
+        self.need(kind(more) in ("int", "uint"), f"iterate: whether to go on is {more}; cast it")
+        self.need(tile.most >= 0, f"iterate: {tile.most} steps")
+        parts = [*subtiles(tile.next), *subtiles(tile.more)]
+        plain = not any(isinstance(part, (Dot, Reduce, Rename, Ref)) for part in parts)
+        self.need(plain, "iterate: its step reduces, renames or names a tile")
 
     def _rename(self, tile: Rename) -> None:
         dims = self.scope.dims(tile.x)

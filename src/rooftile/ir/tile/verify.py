@@ -116,6 +116,10 @@ class _Verifier:
         self.need(buf.dtype in DTYPES, f"no element type {buf.dtype}")
         for extent in buf.shape:
             self.need(bool(affine(extent).terms) or int(affine(extent).const) >= 1, "an empty dim")
+        if buf.most is not None:
+            fits = kind(buf.dtype) == "uint" and buf.name not in self.kernel.outputs
+            fits = fits and buf.space == "memory"
+            self.need(fits, "most is for unsigned integers that are only read")
         if buf.halo is not None:
             pairs = len(buf.halo) == len(buf.shape) and all(min(pair) >= 0 for pair in buf.halo)
             self.need(pairs, "halo needs a pair of counts for every dim")

@@ -1,12 +1,10 @@
-"""Tree ensembles: all trees are walked at once for the whole batch, one test a step.
+"""Tree ensembles: `tree_walk` goes down all trees for the whole batch, then leaves are looked up.
 
-The walk is a scan over steps whose state is the node at which each tree stands for each row; it
-ends at a leaf, where it stays. So every step is one kernel over [batch, trees].
+Where a node has several parents, or a test has no packed form, the walk is a scan over steps whose
+state is the node at which each tree stands for each row; it ends at a leaf, where it stays.
 """
 
 from __future__ import annotations
-
-from collections.abc import Callable, Mapping
 
 import numpy as np
 
@@ -14,15 +12,14 @@ from rooftile.core.dtype import kind, to_numpy
 from rooftile.frontends.onnx.call import Call
 from rooftile.frontends.onnx.families.position import position_of
 from rooftile.frontends.onnx.families.scores import TRANSFORMS, label_of, labels, transformed
-from rooftile.frontends.onnx.forest import Forest, Packed, by_arrays, by_node_ids, numbers, packed
+from rooftile.frontends.onnx.forest import Forest, by_arrays, by_node_ids, numbers
+from rooftile.frontends.onnx.packed import Packed, packed
 from rooftile.frontends.onnx.registry import reads
 from rooftile.ir.graph import Array, Value
 from rooftile.ops.scan_builder import ScanBuilder
 
 ML = "ai.onnx.ml"
 _AGGREGATES = ("AVERAGE", "SUM", "MIN", "MAX")
-Step = Callable[[Call], Callable[[Value, Value], Value]]
-"""Puts the tables of a forest where a call emits; gives what makes one test of rows and places."""
 _TESTS = {0: ("le", False), 1: ("lt", False), 2: ("le", True), 3: ("lt", True)}
 """The comparison of a mode, and whether its sides change places."""
 
@@ -148,52 +145,43 @@ def _scores(call: Call, forest: Forest, x: Value, aggregate: str) -> Value:
 
 def _walk(call: Call, forest: Forest, x: Value) -> tuple[Value, Array]:
     """The node that each row ends at in each tree, i32 [batch, trees]; leaves over nodes."""
-    tight = packed(forest)
-    if tight is None:
-        step, leaf = _loose_step(forest, x.dtype), np.arange(len(forest.feature)) - forest.tests
-    else:
-        step, leaf = _tight_step(tight, x.dtype), tight.leaf
-    roots = forest.roots if tight is None else tight.roots
-    place = call.broadcast(call.constant(roots[None], "i32"), (x.dims[0], len(roots)))
-    if forest.depth == 0:
+    tight = packed(forest, x.dims[1])
+    if tight is not None:
+        return _tight(call, tight, forest.depth, x), tight.leaf
+    leaf = np.arange(len(forest.feature)) - forest.tests
+    count = len(forest.roots)
+    place = call.broadcast(call.constant(forest.roots[None], "i32"), (x.dims[0], count))
+    if not forest.depth:
         return place, leaf
-    if forest.depth == 1:
-        return step(call)(x, place), leaf
     scan = ScanBuilder(call.builder, forest.depth)
     state, seen = scan.state(place), scan.capture(x)
-    after = step(call.within(scan.body))(seen, state)
+    after = _looked_up(call.within(scan.body), forest, seen, state)
     return scan.finish([after], [])[0], leaf
 
 
-def _tight_step(tight: Packed, dtype: str) -> Step:
-    def begun(call: Call) -> Callable[[Value, Value], Value]:
-        words = call.constant(tight.words, "i32" if tight.words.dtype == np.int32 else "i64")
-        splits = call.constant(tight.splits, dtype)
-        how = {"bits": tight.bits, "track": tight.track, "equal": tight.equal}
-        return lambda x, place: call.emit("tree_step", x, place, words, splits, **how)
-
-    return begun
-
-
-def _loose_step(forest: Forest, dtype: str) -> Step:
-    """The same where nodes have several parents: branches are looked up."""
-
-    def begun(call: Call) -> Callable[[Value, Value], Value]:
-        tables = {
-            "feature": call.constant(forest.feature, "i32"),
-            "split": call.constant(forest.split, dtype),
-            "mode": call.constant(forest.mode, "i32"),
-            "track": call.constant(forest.track, "bool"),
-            "children": call.constant(forest.children, "i32"),
-        }
-        return lambda x, place: _looked_up(call, forest, tables, x, place)
-
-    return begun
+def _tight(call: Call, tight: Packed, depth: int, x: Value) -> Value:
+    data = x
+    if tight.copied:
+        data = call.elementwise("where", call.emit("isnan", x), -np.inf, x)
+        if tight.plain:
+            data = call.emit("concat", x, data, axis=1)
+    roots = call.constant(tight.roots, "u32")
+    words = call.constant(tight.words, "u32" if tight.words.dtype == np.uint32 else "u64")
+    splits = call.constant(tight.splits, x.dtype)
+    how = {"bits": tight.bits, "depth": depth, "equal": tight.equal}
+    return call.emit("tree_walk", data, roots, words, splits, **how)
 
 
-def _looked_up(
-    call: Call, forest: Forest, tables: Mapping[str, Value], x: Value, place: Value
-) -> Value:
+def _looked_up(call: Call, forest: Forest, x: Value, place: Value) -> Value:
+    """One test of rows where they stand: what a node says is looked up, its branches too."""
+    tables = {
+        "feature": call.constant(forest.feature, "i32"),
+        "split": call.constant(forest.split, x.dtype),
+        "mode": call.constant(forest.mode, "i32"),
+        "track": call.constant(forest.track, "bool"),
+        "children": call.constant(forest.children, "i32"),
+    }
+
     def at(name: str, where: Value) -> Value:
         return call.emit("gather", tables[name], where, axis=0)
 
