@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -15,21 +15,6 @@ from small_models import Writer
 
 import rooftile as rt
 from rooftile.core.symbolic import Sym
-from rooftile.session import inference
-
-
-@pytest.fixture
-def compiled(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[bool]]:
-    """For each compilation of a session, whether its dims were left open."""
-    asked: list[bool] = []
-    real = inference.compile
-
-    def compile(*args: Any) -> rt.Compiled:
-        asked.append(args[3])
-        return real(*args)
-
-    monkeypatch.setattr(inference, "compile", compile)
-    yield asked
 
 
 def _embedded(width: int = 32) -> Any:

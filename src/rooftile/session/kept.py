@@ -129,11 +129,12 @@ class Kept:
             saved = self._read(name)
             if saved is None:
                 continue
-            if not isinstance(saved.made, Template):
-                return Compiled(saved.made, journal_of(saved))
-            executable = saved.made.bind(shapes)
+            made = saved.made
+            executable = made.bind(shapes) if isinstance(made, Template) else made
             if executable is not None:
-                return Compiled(executable, journal_of(saved), template=saved.made)
+                spare(self.cache.folder, float(saved.notes.get("seconds", 0)))
+                template = made if isinstance(made, Template) else None
+                return Compiled(executable, journal_of(saved), template=template)
         return None
 
     def keep(self, compiled: Compiled, shapes: Shapes, seconds: float) -> None:
@@ -169,9 +170,6 @@ class Kept:
             remove(path)
             return None
         touch(path)
-        seconds = saved.notes.get("seconds", 0.0)
-        if isinstance(seconds, float):
-            spare(self.cache.folder, seconds)
         return saved
 
     def _digests(self, names: Iterable[str]) -> dict[str, str | None]:
@@ -179,11 +177,11 @@ class Kept:
         return {name: self._digest(name) for name in names}
 
     def _digest(self, name: str) -> str | None:
+        if self.folder is None:
+            return None
         try:
-            base = None if self.folder is None else self.folder.resolve()
-            path = None if base is None else (base / name).resolve()
-            inside = base is not None and path is not None and path.is_relative_to(base)
-            return digest_of(path) if path is not None and inside else None
+            base, path = self.folder.resolve(), (self.folder / name).resolve()
+            return digest_of(path) if path.is_relative_to(base) else None
         except (OSError, ValueError):
             return None
 
